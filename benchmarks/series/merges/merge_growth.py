@@ -21,7 +21,7 @@ from benchmarks.rounds import Side, interleaved
 from benchmarks.table_files import files_and_bytes, files_written, linked_copy, newest_commit
 from embedded.clone import CLONE
 from millrace.contracts.job.args import Job
-from millrace.control.maintenance.health import LEAST_FILE
+from millrace.control.maintenance.file_layout import LEAST_FILE
 
 TINY, MILLION = 20_000, 1_000_000
 WARM, DELTA_RS = "Millrace, warm", "delta-rs"

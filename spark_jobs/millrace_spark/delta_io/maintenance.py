@@ -26,11 +26,6 @@ def optimize(session: SparkSession, path: LakePath, zorder_by: Sequence[str]) ->
     session.sql(f"OPTIMIZE {sql_path(path)}{by}").collect()
 
 
-def files_to_vacuum(session: SparkSession, path: LakePath) -> int:
-    """Count the files that VACUUM would delete, without the empty folders that it also lists; delete nothing."""
-    return session.sql(f"VACUUM {sql_path(path)} DRY RUN").where("path LIKE '%.parquet'").count()
-
-
 def vacuum(session: SparkSession, path: LakePath) -> None:
     """Delete the files that no version within the table's own retention needs.
 

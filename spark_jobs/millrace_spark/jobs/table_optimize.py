@@ -9,7 +9,9 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import Commit, commits_after, latest_version
-from millrace.control.maintenance.health import Rewrite, health_of
+from millrace.control.maintenance.file_layout import Rewrite
+from millrace.control.maintenance.health import layout_of
+from millrace.control.maintenance.maintained import keep_maintained
 from millrace.errors import ConservationError, Outcome
 from millrace_spark.delta_io.maintenance import optimize, optimize_conf
 from millrace_spark.layers.maintenance.maintenance import (
@@ -36,15 +38,15 @@ def run(context: JobContext) -> JobReport:
         ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
     path = require_table(context)
-    health, ordered = health_of(path, context.spec), bool(context.spec.zorder_by)
+    layout, ordered = layout_of(context.spec, context.ops), bool(context.spec.zorder_by)
     is_off = context.spec.maintenance.optimize == "off"
-    rewrite = Rewrite.NONE if is_off else health.rewrite(ordered=ordered)
-    details = {**asdict(health), "rewrite": rewrite.value, "zorder_by": list(context.spec.zorder_by)}
+    rewrite = Rewrite.NONE if is_off else layout.rewrite(ordered=ordered)
+    details = {**asdict(layout), "rewrite": rewrite.value, "zorder_by": list(context.spec.zorder_by)}
     if rewrite is Rewrite.NONE or context.args.dry_run:
         plan = "left as it is" if rewrite is Rewrite.NONE else f"would {rewrite} it"
-        message = f"{plan}: {'the spec says optimize: off' if is_off else health.reason(ordered=ordered)}"
+        message = f"{plan}: {'the spec says optimize: off' if is_off else layout.reason(ordered=ordered)}"
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, details)
-    work, commits = _rewrite(context, rewrite, health.target_file_bytes)
+    work, commits = _rewrite(context, rewrite, layout.target_file_bytes)
     for version in (commit.version for commit in commits):
         if table_rows(path, version - 1) != table_rows(path, version):
             raise ConservationError(f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}")
@@ -63,6 +65,7 @@ def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[Le
     with table_work(context, "OPTIMIZE") as work:
         before = latest_version(work.path)
         in_turns(work, context.open_session, conf, lambda session: optimize(session, work.path, columns))
+    keep_maintained(context.ops, context.spec.table)
     ours = ("OPTIMIZE", context.args.run_id)
     return work, [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from millrace.contracts.counted import counted
+from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
+from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance.maintained import keep_maintained
+from millrace.control.maintenance.old_files import OldFiles, old_files
 from millrace.control.maintenance.retention import readers_in_danger, readers_of, retention_of
 from millrace.control.maintenance.tombstones import OldTombstones
+from millrace.control.storage.stored_files import files_below
 from millrace.errors import MillraceError, Outcome
-from millrace_spark.delta_io.maintenance import files_to_vacuum, vacuum
+from millrace_spark.delta_io.maintenance import vacuum
 from millrace_spark.layers.maintenance.maintenance import (
     LeasedTable,
     maintenance_conf,
@@ -23,6 +27,7 @@ from millrace_spark.layers.maintenance.maintenance import (
 )
 from millrace_spark.layers.maintenance.tombstone_retention import (
     count_unneeded_tombstones,
+    countable_tombstones,
     delete_expired_tombstones,
     delete_unneeded_tombstones,
     expired_tombstones,
@@ -33,34 +38,41 @@ from millrace_spark.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Count what can be deleted; then delete it under the table's lease, unless it is nothing or a dry run.
+    """Find what can be deleted; then delete it under the table's lease, unless it is a dry run.
+
+    Spark is only started if there is something to delete, or if the table has deleted keys that may exist again.
 
     Raises:
         NotReadyError: there is no table yet.
         MillraceError: a reader needs a version that would soon become unreadable.
         ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
-    path, work = require_table(context), None
+    path, work, unneeded = require_table(context), None, 0
     _require_no_reader_in_danger(context)
-    with context.open_session(maintenance_conf(context)) as session:
-        files, unneeded = files_to_vacuum(session, path), count_unneeded_tombstones(context, session)
-        expired = expired_tombstones(context)
-        if not context.args.dry_run and (files or expired.may_go or unneeded):
-            with table_work(context, "VACUUM") as work, work.leased():
-                if files:
-                    work.commit(lambda: vacuum(session, path))
-                unneeded = delete_unneeded_tombstones(context, session, work)
-                expired = delete_expired_tombstones(context, session, work)
-    return _report(context, files, unneeded, expired, work)
+    old, expired = old_files(path, open_table(path), files_below(path), context.now()), expired_tombstones(context)
+    has_work = bool(old.due or expired.may_go) and not context.args.dry_run
+    if has_work or countable_tombstones(context):
+        with context.open_session(maintenance_conf(context)) as session:
+            unneeded = count_unneeded_tombstones(context, session)
+            if (has_work or unneeded) and not context.args.dry_run:
+                with table_work(context, "VACUUM") as work, work.leased():
+                    if old.due:
+                        work.commit(lambda: vacuum(session, path))
+                        keep_maintained(context.ops, context.spec.table, vacuumed_at=context.now())
+                    unneeded = delete_unneeded_tombstones(context, session, work)
+                    expired = delete_expired_tombstones(context, session, work)
+    return _report(context, old, unneeded, expired, work)
 
 
 def _report(
-    context: JobContext, files: int, unneeded: int, expired: OldTombstones, work: LeasedTable | None
+    context: JobContext, old: OldFiles, unneeded: int, expired: OldTombstones, work: LeasedTable | None
 ) -> JobReport:
+    files = len(old.due)
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
-    parts = [f"{deleted} {counted(files, 'file')}" if files else "no file is older than the retention"]
-    details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
+    freed = f"{deleted} {counted(files, 'file')} ({in_bytes(old.due_bytes)})"
+    parts = [freed if files else "no file is older than the retention"]
+    details: dict[str, Any] = {"files": files, "bytes": old.due_bytes, "retain": context.spec.maintenance.vacuum.retain}
     if unneeded:
         parts.append(f"{forgot} {counted(unneeded, 'deleted key that exists', 'deleted keys that exist')} again")
         details["risen_keys"] = unneeded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,9 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
 from millrace.control.gates.gates import Gates
 from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance.old_files import OldFile, old_files
+from millrace.control.storage.stored_files import files_below
 from millrace.errors import ExitCode, Outcome
 from millrace_spark.jobs.maintain_tables import maintain_tables
 from millrace_spark.runtime.session import own_session
@@ -54,6 +58,12 @@ def files(shop: Lakehouse, table: str) -> set[str]:
 def data_files(shop: Lakehouse, version: int) -> set[str]:
     """The data files of a version of silver."""
     return set(DeltaTable(str(shop.paths.table(SILVER)), version=version).file_uris())
+
+
+def due_files(shop: Lakehouse) -> Sequence[OldFile]:
+    """The files of silver that are shown as due to be deleted."""
+    path = shop.paths.table(SILVER)
+    return old_files(path, open_table(path), files_below(path), datetime.now(UTC)).due
 
 
 def amounts(shop: Lakehouse, table: str, version: int | None) -> list[tuple[str, int]]:
@@ -160,7 +170,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     read = millrace.certified(SILVER, old.paths.root, at=before_third)
     dataset, replaced = read.dataset(), data_files(old, 2) - data_files(old, 3)
     assert (read.version, len(replaced)) == (2, 1), "version 3 replaced a file of the version that is read"
-    before = files(old, SILVER)
+    before, due = files(old, SILVER), due_files(old)
 
     dry = old.run(SILVER, 3, job=Job.TABLE_VACUUM, dry_run=True)
 
@@ -169,8 +179,10 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     report = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
     deleted = before - files(old, SILVER)
     assert (report.outcome, report.exit_code) == (Outcome.COMMITTED, ExitCode.OK)
-    assert dry.details == report.details == {"files": len(deleted), "retain": "30 days"}
-    assert report.message == f"silver.orders: deleted {len(deleted)} files"
+    assert deleted == {file.path for file in due}, "Delta deletes what was shown"
+    details = {"files": len(deleted), "bytes": sum(file.size for file in due), "retain": "30 days"}
+    assert dry.details == report.details == details
+    assert report.message.startswith(f"silver.orders: deleted {len(deleted)} files (")
     assert first is not None
     assert len(deleted & set(first.added)) == 1, "the file that the second version replaced 40 days ago"
     assert all(file in first.added or file.startswith("_change_data/") for file in deleted)
@@ -182,6 +194,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     assert amounts(old, SILVER, report.certified_version) == amounts(old, SILVER, 3)
     again = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
     assert (again.outcome, again.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
+    assert not due_files(old)
 
 
 def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_deletes_what_lost_writers_left(

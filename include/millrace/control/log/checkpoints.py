@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millrace.contracts.lake_path import LakePath
-from millrace.control.log.delta_log import CHECKPOINT, Action, commit_actions, versions_in
+from millrace.control.log.delta_log import CHECKPOINT, Action, commit_actions, existing_actions, versions_in
 from millrace.control.storage.stored_files import names_in, read_bytes
 
 _REACH = 100
@@ -74,6 +75,31 @@ def definition_at(table: LakePath, version: int) -> Action | None:
             (metadata,) = column.drop_null().to_pylist(maps_as_pydicts="strict")
             return dict(metadata)
     return None
+
+
+def removed_files(table: LakePath, version: int) -> dict[str, int]:
+    """Return the files that a version's log still names as removed: name in the log -> when, in ms since 1970.
+
+    Delta leaves those out of a checkpoint that are past the retention of the table.
+
+    Raises:
+        TornLogError: a commit file since the last checkpoint is missing or damaged.
+    """
+    log, removed = table / "_delta_log", dict[str, int]()
+    checkpoint = max((at for at in versions_in(names_in(log), CHECKPOINT) if at <= version), default=-1)
+    if checkpoint >= 0:
+        stored = pq.ParquetFile(pa.BufferReader(read_bytes(log / f"{checkpoint:020d}{CHECKPOINT}")))
+        if "remove" in stored.schema_arrow.names:
+            column = stored.read(columns=["remove.path", "remove.deletionTimestamp"])["remove"].drop_null()
+            paths, times = pc.struct_field(column, "path"), pc.struct_field(column, "deletionTimestamp")
+            removed = dict(zip(paths.to_pylist(), pc.fill_null(times, 0).to_pylist(), strict=True))
+    for at in range(checkpoint + 1, version + 1):
+        for action in existing_actions(table, at):
+            if "remove" in action:
+                removed[action["remove"]["path"]] = action["remove"].get("deletionTimestamp", 0)
+            elif "add" in action:
+                removed.pop(action["add"]["path"], None)
+    return removed
 
 
 def read_actions(checkpoint: bytes) -> Iterator[Action]:

@@ -57,6 +57,7 @@ class Commit:
         run_id: the run of Millrace that wrote or maintained the table; empty for commits of other systems.
         txn_id: Delta's id of the commit.
         metrics: Delta's operation metrics, numbers as text.
+        parameters: Delta's parameters of the operation, each as text, such as the columns of ZORDER BY.
         added: the added data files, relative to the table.
         changes_data: whether the commit changes rows.
         changes_definition: whether it sets the columns and properties of the table.
@@ -71,6 +72,7 @@ class Commit:
     run_id: str = ""
     txn_id: str = ""
     metrics: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     changes_data: bool = False
     changes_definition: bool = False
@@ -154,6 +156,19 @@ def commit_actions(table: LakePath, version: int) -> list[Action]:
         raise TornLogError(cause, "Do not write; restore the file from a backup.") from error
 
 
+def existing_actions(table: LakePath, version: int) -> list[Action]:
+    """Return the actions of a commit that the log had a moment ago.
+
+    Raises:
+        TornLogError: the file is missing or damaged.
+    """
+    try:
+        return commit_actions(table, version)
+    except FileNotFoundError as error:
+        cause = f"The log of {table} lost version {version} while it was read"
+        raise TornLogError(cause, "Try again; if this comes again, restore the file from a backup.") from error
+
+
 def parsed_actions(commit: bytes) -> list[Action]:
     """Return the actions in the content of a commit file.
 
@@ -216,6 +231,7 @@ def _parse_commit(version: int, actions: list[Action]) -> Commit:
         run_id=str(metadata[keys[0]]["run_id"]) if keys else "",
         txn_id=info.get("txnId", ""),
         metrics=info.get("operationMetrics", {}),
+        parameters=info.get("operationParameters", {}),
         added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         changes_data=any(file.get("dataChange", True) for file in files),
         changes_definition=any("metaData" in action for action in actions),

@@ -18,11 +18,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from millrace.contracts.lake_path import LakePath
-from millrace.control.log.delta_log import Action, commit_actions, commit_mark, commit_versions
+from millrace.control.log.delta_log import Action, commit_mark, commit_versions, existing_actions
 from millrace.control.log.log_state import LogState
 from millrace.control.log.stored_tables import identity, logged_files, open_table
 from millrace.control.storage.json_lines import json_object
-from millrace.errors import TornLogError
 
 _MAX_TABLES, _MAX_FILE_LISTS = 32, 8
 
@@ -163,16 +162,8 @@ def _follow(table: LakePath, known: FollowedTable) -> FollowedTable | None:
     if len(versions) > 1:
         _keep_files(table, known)
     for version in versions[1:]:
-        now = now and now.after(_actions(table, version), commit_mark(table, version))
+        now = now and now.after(existing_actions(table, version), commit_mark(table, version))
     return now
-
-
-def _actions(table: LakePath, version: int) -> list[Action]:
-    try:
-        return commit_actions(table, version)
-    except FileNotFoundError as error:
-        cause = f"The log of {table} lost version {version} while it was read"
-        raise TornLogError(cause, "Try again; if this comes again, restore the file from a backup.") from error
 
 
 def _keep_files(table: LakePath, version: FollowedTable) -> None:

@@ -1,172 +1,279 @@
-"""Measure a table's data files from its log, without Spark, and decide what OPTIMIZE does.
-
-A MERGE copies every file with a matching key as a whole. Small files mean less copying; many files mean a long log and
-many opens. ADR 0020 weighs the two.
-"""
+"""Measure the health of a table from its log, without Spark."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import repeat
-from typing import Any
+from itertools import pairwise
+from math import inf
 
+import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
+from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
-from millrace.contracts.lake_path import LakePath
-from millrace.contracts.spec.common_settings import TableSpec
-from millrace.contracts.spec.table_spec import GoldSpec
-from millrace.control.log.stored_tables import logged_files, open_table
+from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.log.delta_log import COMMIT, versions_in
+from millrace.control.log.stored_tables import identity, logged_files, open_table
+from millrace.control.maintenance.file_layout import MIB, FileLayout, Rewrite, data_files, layout_of_files
+from millrace.control.maintenance.maintained import Maintained, maintained
+from millrace.control.maintenance.old_files import OldFiles, old_files, stated_retention
+from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of
+from millrace.control.ops_tables import OpsTables
+from millrace.control.storage.stored_files import StoredFile, files_below
 
-MIB = 1024**2
-LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
-LEAST_COMPUTED_FILE = 2 * MIB
-"""The least size for tables that are computed from others, such as gold: their rows are narrow, and 16 MiB would be
-millions of them, which a refresh copies for the sake of a few (ADR 42)."""
+_SIZES = (1, 16, 64, 256, 1024)
+"""The ends of the classes of file sizes, in MiB."""
 
-FILES_PER_TABLE = 1000
-"""The number of files that a table should have, as far as `LEAST_FILE` and `GREATEST_FILE` allow."""
+_GIB, _TIB = 1024 * MIB, 1024 * 1024 * MIB
+"""Below a TiB a table needs no partitions, and below a GiB of each they cost more than they save (Delta's guide)."""
 
-LEAST_SMALL_FILES = 8
-"""OPTIMIZE compacts a table with at least this number of small files."""
-
-LEAST_WRITTEN_SHARE = 0.2
-"""OPTIMIZE Z-orders a table again once batches have written this share of its bytes since the last time."""
-
-
-class Rewrite(StrEnum):
-    """The work of OPTIMIZE."""
-
-    NONE = "none"
-    BIN_PACK = "bin-pack"
-    Z_ORDER = "z-order"
+_LOG = "_delta_log/"
+_READER_VERSION = 1
+"""The reader version of Delta that all readers of the tables of Millrace have."""
 
 
-@dataclass(frozen=True)
-class DataFile:
-    """One data file of a version.
+class Verdict(StrEnum):
+    """The state of a table's storage, the best first."""
 
-    Attributes:
-        partition: the values of the partition columns.
-        size: bytes.
-        written: whether a batch has written it since the table was last Z-ordered.
-    """
-
-    partition: tuple[object, ...]
-    size: int
-    written: bool = True
+    IN_ORDER = "in order"
+    TO_MAINTAIN = "to be maintained"
+    HELD_BACK = "VACUUM held back"
+    NEEDS_PERSON = "needs a person"
 
 
 @dataclass(frozen=True)
-class Health:
-    """The state of the data files of a table's newest version.
-
-    The only file of a partition cannot be compacted with another. It counts as ordered, unless it is so large that
-    it should be several files.
+class SizeClass:
+    """The files whose size is in one class.
 
     Attributes:
-        files: number of files.
-        target_file_bytes: the size that they should have.
-        small_files: number of files below half the target that share their partition with another small file.
-        written_share: share of the table's bytes, from 0 to 1, that batches have written since the last Z-order,
-            without the only files of partitions.
+        name: the class, such as `1 to 16 MiB`.
+        files: the number of files.
+        size: their bytes.
     """
 
+    name: str
     files: int
-    target_file_bytes: int
-    small_files: int
-    written_share: float
-
-    def reason(self, *, ordered: bool) -> str:
-        """Say in one line why the table is rewritten or left as it is."""
-        files = counted(self.files, "file is", "files are")
-        small = f"{self.small_files:,} of {files} small (OPTIMIZE needs {LEAST_SMALL_FILES})"
-        new = f"{100 * self.written_share:.0f} % of the bytes are new since the last Z-order"
-        share = f"{new} (it needs {100 * LEAST_WRITTEN_SHARE:.0f} %)"
-        return f"{small}; {share}" if ordered else small
-
-    def rewrite(self, *, ordered: bool) -> Rewrite:
-        """Decide what OPTIMIZE does; `ordered` says whether the spec names columns to Z-order by.
-
-        >>> Health(files=40, target_file_bytes=16 * MIB, small_files=9, written_share=0.1).rewrite(ordered=True).value
-        'bin-pack'
-        """
-        if ordered and self.written_share >= LEAST_WRITTEN_SHARE:
-            return Rewrite.Z_ORDER
-        return Rewrite.BIN_PACK if self.small_files >= LEAST_SMALL_FILES else Rewrite.NONE
+    size: int
 
 
-def health_of(table: LakePath, spec: TableSpec) -> Health:
-    """Measure the files of the table's newest version."""
-    delta = open_table(table)
-    ordered_at_ms = _last_z_order_ms(delta, spec.zorder_by)
-    return health_of_files(data_files(delta, ordered_at_ms), spec)
+@dataclass(frozen=True)
+class LogHealth:
+    """The state of a table's log.
+
+    Attributes:
+        commits: the number of commits that it still has.
+        after_checkpoint: how many of them a reader reads after the last checkpoint.
+        size: the bytes of all its files.
+        checkpoint_at: when the last checkpoint was written, in seconds by the clock of the storage; None without one.
+    """
+
+    commits: int
+    after_checkpoint: int
+    size: int
+    checkpoint_at: float | None
 
 
-def health_of_files(files: Sequence[DataFile], spec: TableSpec) -> Health:
-    """Measure data files of a table against the size that suits it."""
-    total = sum(file.size for file in files)
-    target = target_file_bytes(spec, total)
-    of_partition = Counter(file.partition for file in files)
-    small = Counter(file.partition for file in files if file.size < target // 2)
-    written = [file.size for file in files if file.written]
-    alone = [file.size for file in files if file.written and of_partition[file.partition] == 1]
-    ordered = sum(size for size in alone if size < 2 * target)
-    return Health(
-        files=len(files),
-        target_file_bytes=target,
-        small_files=sum(count for count in small.values() if count > 1),
-        written_share=(sum(written) - ordered) / total if total else 0.0,
+@dataclass(frozen=True)
+class TableHealth:
+    """The health of a table's newest version.
+
+    Attributes:
+        table: the table.
+        version: the version.
+        rows: its rows; None if the log lacks the count of a file.
+        layout: how its data files are laid out, by which OPTIMIZE decides.
+        classes: its files by size, the smallest class first.
+        partitions: the number of partitions with files.
+        zorder_by: the columns by which its spec orders the rows.
+        is_off: whether its spec turns OPTIMIZE off.
+        maintained: when it was last maintained.
+        old: the files that it does not need.
+        retention: how long VACUUM keeps those.
+        log: the state of its log.
+        readers: the readers of the table, each with its version.
+        in_danger: those of them for whose sake VACUUM is refused.
+        unskippable: the columns by which rows are found, but of which files have no statistics.
+        advice: what its owner could change.
+        problems: what only a person can mend; each is a sentence.
+    """
+
+    table: str
+    version: int
+    rows: int | None
+    layout: FileLayout
+    classes: Sequence[SizeClass]
+    partitions: int
+    zorder_by: Sequence[str]
+    is_off: bool
+    maintained: Maintained
+    old: OldFiles
+    retention: timedelta
+    log: LogHealth
+    readers: Sequence[Reader] = ()
+    in_danger: Sequence[Reader] = ()
+    unskippable: Sequence[str] = ()
+    advice: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+    @property
+    def rewrite(self) -> Rewrite:
+        """What the next OPTIMIZE does."""
+        return Rewrite.NONE if self.is_off else self.layout.rewrite(ordered=bool(self.zorder_by))
+
+    @property
+    def ordered_at(self) -> datetime | None:
+        """When it was last Z-ordered by the columns of its spec; None if the log does not know."""
+        return self.maintained.ordered_at if self.maintained.ordered_ms(self.zorder_by) else None
+
+    @property
+    def slowest(self) -> Reader | None:
+        """The reader whose version is the oldest; None if all have the newest."""
+        behind = [reader for reader in self.readers if reader.since is not None]
+        return min(behind, key=lambda reader: reader.version, default=None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The state of its storage."""
+        if self.problems:
+            return Verdict.NEEDS_PERSON
+        if self.in_danger:
+            return Verdict.HELD_BACK
+        return Verdict.TO_MAINTAIN if self.rewrite is not Rewrite.NONE or self.old.due else Verdict.IN_ORDER
+
+    @property
+    def reason(self) -> str:
+        """Why, in one line."""
+        if self.problems:
+            return self.problems[0]
+        if self.in_danger:
+            return f"{', '.join(reader.name for reader in self.in_danger)} would soon be cut off"
+        due = f"{counted(len(self.old.due), 'file')} that nobody needs may be deleted" if self.old.due else ""
+        layout = "the spec says optimize: off" if self.is_off else self.layout.reason(ordered=bool(self.zorder_by))
+        return "; ".join(filter(None, (layout, due)))
+
+    @property
+    def answer(self) -> str:
+        """One sentence: what the next OPTIMIZE does with the files."""
+        match self.rewrite:
+            case Rewrite.NONE:
+                return "The next maintenance leaves the files as they are."
+            case Rewrite.BIN_PACK:
+                return f"The next maintenance joins {counted(self.layout.small_files, 'small file')}."
+        columns, share = ", ".join(self.zorder_by), f"{self.layout.written_share:.0%}"
+        return f"The next maintenance rewrites the table in the order of {columns}: {share} of it is new."
+
+
+def layout_of(spec: AnySpec, ops: OpsTables) -> FileLayout:
+    """Measure how the files of a table that exists are laid out.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        TornLogError: its log cannot be read.
+    """
+    delta = open_table(ops.paths.table(spec.table))
+    known = maintained(ops, spec.table, identity(delta))
+    return layout_of_files(data_files(logged_files(delta), known.ordered_ms(spec.zorder_by)), spec)
+
+
+def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime) -> TableHealth | None:
+    """Measure the newest version of a table; None if it was never written.
+
+    Raises:
+        TornLogError: its log cannot be read.
+        MillraceError: its retention has an unknown form.
+    """
+    path = ops.paths.table(spec.table)
+    try:
+        delta = open_table(path)
+    except TableNotFoundError:
+        return None
+    known = maintained(ops, spec.table, identity(delta))
+    listed, metadata, stored = logged_files(delta), delta.metadata(), list(files_below(path))
+    files = data_files(listed, known.ordered_ms(spec.zorder_by))
+    layout, partitions = layout_of_files(files, spec), len({file.partition for file in files})
+    retention, readers = stated_retention(metadata.configuration, str(path)), readers_of(spec, catalog, ops.paths)
+    return TableHealth(
+        table=spec.table,
+        version=delta.version(),
+        rows=_rows(listed),
+        layout=layout,
+        classes=_size_classes([file.size for file in files]),
+        partitions=partitions,
+        zorder_by=spec.zorder_by,
+        is_off=spec.maintenance.optimize == "off",
+        maintained=known,
+        old=old_files(path, delta, stored, now),
+        retention=retention,
+        log=_log_health(stored, delta.version()),
+        readers=readers,
+        in_danger=readers_in_danger(readers, retention, now),
+        unskippable=tuple(_without_statistics(listed, spec, metadata.partition_columns)),
+        advice=tuple(_advice(layout.size, partitions, metadata.partition_columns)),
+        problems=tuple(_problems(delta)),
     )
 
 
-def target_file_bytes(spec: TableSpec, table_bytes: int) -> int:
-    """Return the file size that suits a table: what its spec states, or a thousandth of its bytes within limits."""
-    least = LEAST_COMPUTED_FILE if isinstance(spec, GoldSpec) else LEAST_FILE
-    return spec.maintenance.target_file_size or min(max(table_bytes // FILES_PER_TABLE, least), GREATEST_FILE)
+def _rows(listed: pa.Table) -> int | None:
+    counts = listed["num_records"].to_pylist() if "num_records" in listed.column_names else [None]
+    return sum(counts) if None not in counts else None
 
 
-def rows_per_file(spec: TableSpec, stored_bytes: int, stored_rows: int, columns: int, expected_bytes: int) -> int:
-    """Return after how many rows a writer of a table begins another file.
-
-    Args:
-        spec: the spec of the table.
-        stored_bytes, stored_rows: what the table has now.
-        columns: the number of its columns.
-        expected_bytes: what it may have once it is written, if it now has less than a file should have. Then its rows
-            say little, and each value counts as one byte: files that are too large are cut by the next write, but those
-            that are too small are joined by OPTIMIZE, in no order.
-    """
-    target = target_file_bytes(spec, stored_bytes)
-    if stored_rows and stored_bytes >= target:
-        return max(target * stored_rows // stored_bytes, 1)
-    return max(target_file_bytes(spec, expected_bytes) // columns, 1)
+def _size_classes(sizes: Sequence[int]) -> list[SizeClass]:
+    """Return the classes of some file sizes in bytes; all of them, so that tables can be compared."""
+    names = ["under 1 MiB", *(f"{low} to {high} MiB" for low, high in pairwise(_SIZES)), "1 GiB and more"]
+    classes = []
+    for name, (least, end) in zip(names, pairwise((0, *_SIZES, inf)), strict=True):
+        inside = [size for size in sizes if least * MIB <= size < end * MIB]
+        classes.append(SizeClass(name, len(inside), sum(inside)))
+    return classes
 
 
-def data_files(delta: DeltaTable, ordered_at_ms: int) -> list[DataFile]:
-    """Return the data files of an open table; those from before `ordered_at_ms` are in order."""
-    actions = logged_files(delta)
-    partitions = [actions[name].to_pylist() for name in actions.column_names if name.startswith("partition.")]
-    keys = zip(*partitions, strict=True) if partitions else repeat(())
-    sizes, written_at_ms = (actions[name].to_pylist() for name in ("size_bytes", "modification_time"))
-    files = zip(keys, sizes, written_at_ms, strict=False)
-    return [DataFile(partition, size, at_ms > ordered_at_ms) for partition, size, at_ms in files]
+def _log_health(stored: Sequence[StoredFile], version: int) -> LogHealth:
+    """Return the state of the log, from the files below the folder of its table."""
+    files = [file for file in stored if file.path.startswith(_LOG)]
+    by_name = {file.path.removeprefix(_LOG): file for file in files}
+    names = [name for name in by_name if name[:20].isdigit()]
+    # Other writers also write checkpoints in parts.
+    checkpoints = [name for name in names if name[20:].startswith(".checkpoint")]
+    newest = max(checkpoints, key=lambda name: int(name[:20]), default="")
+    commits = versions_in(names, COMMIT)
+    return LogHealth(
+        commits=len(commits),
+        after_checkpoint=sum((int(newest[:20]) if newest else -1) < at <= version for at in commits),
+        size=sum(file.size for file in files),
+        checkpoint_at=by_name[newest].modified if newest else None,
+    )
 
 
-def _last_z_order_ms(delta: DeltaTable, zorder_by: Sequence[str]) -> int:
-    """Return when the log says that the table was last Z-ordered by these columns, in ms; 0 for never.
+def _without_statistics(listed: pa.Table, spec: AnySpec, partitioned_by: Sequence[str]) -> Iterator[str]:
+    """Yield the columns by which merges, refreshes and readers find rows, but which some file has no statistics of."""
+    keys = spec.keys if isinstance(spec, SilverSpec) else spec.refresh_columns if isinstance(spec, GoldSpec) else ()
+    for column in dict.fromkeys((*keys, *spec.zorder_by)):
+        name = f"null_count.{column}"
+        if column in partitioned_by or not listed.num_rows:
+            continue
+        if name not in listed.column_names or listed[name].null_count:
+            yield column
 
-    The files that such a commit wrote are older than the commit itself.
-    """
-    return max((commit["timestamp"] for commit in delta.history() if is_z_order(commit, zorder_by)), default=0)
+
+def _advice(size: int, partitions: int, partitioned_by: Sequence[str]) -> Iterator[str]:
+    if partitioned_by and size < _TIB:
+        each = "" if size >= _GIB * partitions else ", and each of its partitions less than 1 GiB"
+        yield (
+            f"The table has less than 1 TiB{each}: without `partitioned_by: [{', '.join(partitioned_by)}]`, and with "
+            "`zorder_by` instead, it has fewer files"
+        )
 
 
-def is_z_order(commit_info: Mapping[str, Any], zorder_by: Sequence[str]) -> bool:
-    """Whether a commit, by what the log says about it, has Z-ordered its table by these columns."""
-    columns = json.dumps(list(zorder_by), separators=(",", ":"))  # as Delta writes them
-    parameters = commit_info.get("operationParameters") or {}
-    return commit_info.get("operation") == "OPTIMIZE" and parameters.get("zOrderBy", "") == columns
+def _problems(delta: DeltaTable) -> Iterator[str]:
+    protocol = delta.protocol()
+    if protocol.min_reader_version > _READER_VERSION:
+        features = ", ".join(protocol.reader_features or ()) or "no feature named"
+        yield (
+            f"Readers need version {protocol.min_reader_version} of Delta's protocol ({features}): another system has "
+            "raised it, and some readers cannot open the table"
+        )

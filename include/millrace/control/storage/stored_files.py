@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,37 @@ def files_in(folder: LakePath) -> list[ListedFile]:
         return sorted(ListedFile(name, item["LastModified"].timestamp()) for name, item in objects_in(folder))
     entries = os.scandir(folder) if folder.is_dir() else ()
     return sorted(ListedFile(entry.name, entry.stat().st_mtime) for entry in entries)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file somewhere below a folder.
+
+    Attributes:
+        path: its path relative to the folder.
+        size: bytes.
+        modified: when it was written, in seconds by the clock of the storage.
+    """
+
+    path: str
+    size: int
+    modified: float
+
+
+def files_below(folder: LakePath) -> Iterator[StoredFile]:
+    """Yield the files in a folder and in the folders below it, in any order; none if there is no folder."""
+    if isinstance(folder, S3Path):
+        root = f"{folder.key}/"
+        with translate_storage_errors(str(folder)):
+            for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=root):
+                for item in page.get("Contents", ()):
+                    yield StoredFile(item["Key"].removeprefix(root), item["Size"], item["LastModified"].timestamp())
+        return
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # a temporary file of a writer, or one that VACUUM just deletes
+                stat = os.stat(path := os.path.join(parent, name))
+                yield StoredFile(os.path.relpath(path, folder), stat.st_size, stat.st_mtime)
 
 
 def names_in(folder: LakePath, after: str = "") -> Iterator[str]:

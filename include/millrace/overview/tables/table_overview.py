@@ -21,7 +21,7 @@ from millrace.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from millrace.control.ledger.states.streams import Streams
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
-from millrace.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
+from millrace.control.maintenance.file_layout import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
 from millrace.control.maintenance.retention import Reader, readers_in_danger, retention_of
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.freshness import Freshness

@@ -11,7 +11,7 @@ from airflow.models.dag import DagModel
 
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID, dag_path
-from millrace.overview.storage import storage_of
+from millrace.control.maintenance.health import table_health
 from millrace.specs.invalid_spec import InvalidSpec
 
 
@@ -35,14 +35,8 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     if isinstance(spec, InvalidSpec):
         return {}
     with shown.reader.ledger() as ops:
-        storage = storage_of(spec, ops.paths, ops.commits)
-    return {
-        "storage": storage,
-        "retain": spec.maintenance.vacuum.retain,
-        "schedule": _schedule(),
-        "readers": shown.overview.readers,
-        "in_danger": shown.overview.readers_in_danger(shown.now),
-    }
+        health = table_health(spec, shown.reader.catalog(), ops, shown.now)
+    return {"health": health, "schedule": _schedule()}
 
 
 def _schedule() -> Schedule | None:

@@ -33,7 +33,7 @@ from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
-from millrace.control.maintenance.health import rows_per_file
+from millrace.control.maintenance.file_layout import rows_per_file
 from millrace.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources
 from millrace.errors import SpecError
 from millrace.sql.query.reader_types import TIMESTAMP_NTZ, VARIANT, WAY_OUT

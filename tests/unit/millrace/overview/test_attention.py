@@ -11,7 +11,7 @@ from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import FileFact
-from millrace.control.maintenance.health import FILES_PER_TABLE
+from millrace.control.maintenance.file_layout import FILES_PER_TABLE
 from millrace.overview.attention import Attention, Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.tables.table_overview import Condition, TableOverview

@@ -1,83 +1,197 @@
-"""OPTIMIZE rewrites a table with enough small files, or with enough bytes written since the last Z-order."""
+"""The health of a table, measured by its log: its files, what it does not need any more, and what is to be done."""
 
 from __future__ import annotations
 
+import json
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
 from millrace.contracts.spec.table_spec import AnySpec
-from millrace.control.maintenance.health import (
-    GREATEST_FILE,
-    LEAST_COMPUTED_FILE,
-    LEAST_FILE,
-    LEAST_SMALL_FILES,
-    MIB,
-    DataFile,
-    Rewrite,
-    health_of,
-    health_of_files,
-    rows_per_file,
+from millrace.control.log.delta_log import read_commit
+from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
+from millrace.control.maintenance.health import TableHealth, Verdict, layout_of, table_health
+from millrace.control.maintenance.maintained import Maintained, keep_maintained
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import MillraceError
+from millrace.paths import LakehousePaths
+from tests.support.documents.specs import bronze_spec, catalog_of, silver_spec
+from tests.support.ledger.delta_tables import (
+    append,
+    clean_log,
+    commit_file,
+    create_table,
+    delete_all,
+    judge,
+    load_batch,
+    optimize,
 )
-from tests.support.documents.specs import gold_spec, silver_spec
-from tests.support.ledger.delta_tables import append, create_table, optimize
 
-SILVER = silver_spec()
-
-
-def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
-    """Files of these sizes in an unpartitioned table."""
-    return [DataFile((), size, written) for size in sizes]
+ORDERED, PLAIN = silver_spec(zorder_by=["amount", "day"]), silver_spec()
+RETENTION = timedelta(days=7)
+NOW = datetime.now(UTC)
 
 
-def test_the_target_size_is_that_of_the_spec_or_a_thousandth_of_the_table_within_limits() -> None:
-    def target_of(size: int, spec: AnySpec) -> int:
-        return health_of_files(in_one_partition(size), spec).target_file_bytes
-
-    for spec, least in ((SILVER, LEAST_FILE), (gold_spec(), LEAST_COMPUTED_FILE)):
-        sizes = (1, 1000 * (least + 1), 50_000 * GREATEST_FILE)
-        assert [target_of(size, spec) for size in sizes] == [least, least + 1, GREATEST_FILE]
-    assert target_of(1, silver_spec(maintenance={"target_file_size": 7})) == 7
+@pytest.fixture
+def ops(tmp_path: Path) -> OpsTables:
+    return OpsTables(LakehousePaths(tmp_path))
 
 
-def test_enough_small_files_of_one_partition_are_compacted() -> None:
-    small = [MIB] * LEAST_SMALL_FILES
-    assert health_of_files(in_one_partition(*small), SILVER).rewrite(ordered=False) is Rewrite.BIN_PACK
-    assert health_of_files(in_one_partition(*small[1:]), SILVER).rewrite(ordered=False) is Rewrite.NONE
-    apart = [DataFile((number,), MIB) for number in range(100)]
-    assert health_of_files(apart, SILVER).small_files == 0, "none of them could be put together with another one"
-    assert health_of_files(in_one_partition(*[LEAST_FILE // 2] * 20), SILVER).small_files == 0
-    assert health_of_files(in_one_partition(*[LEAST_FILE // 2 - 1] * 20), SILVER).small_files == 20
+@pytest.fixture
+def path(ops: OpsTables) -> Path:
+    return Path(str(ops.paths.table(PLAIN.table)))
 
 
-def test_a_table_is_ordered_again_after_a_fifth_of_it_was_written() -> None:
-    ordered = in_one_partition(*[LEAST_FILE] * 8, written=False)
-    due = health_of_files([*ordered, *in_one_partition(LEAST_FILE, LEAST_FILE)], SILVER)
-    assert (due.written_share, due.rewrite(ordered=True)) == (0.2, Rewrite.Z_ORDER)
-    assert due.rewrite(ordered=False) is Rewrite.NONE, "a table without zorder_by has no order to keep"
-    soon = health_of_files([*ordered, *in_one_partition(LEAST_FILE)], SILVER)
-    assert soon.rewrite(ordered=True) is Rewrite.NONE
-    few = health_of_files([*ordered * 12, *in_one_partition(*[MIB] * LEAST_SMALL_FILES)], SILVER)
-    assert few.rewrite(ordered=True) is Rewrite.BIN_PACK
-    assert health_of_files(in_one_partition(2 * LEAST_FILE - 1), SILVER).written_share == 0, "the only file is in order"
-    assert health_of_files(in_one_partition(2 * LEAST_FILE), SILVER).rewrite(ordered=True) is Rewrite.Z_ORDER
-    for is_ordered in (True, False):
-        assert health_of_files([], SILVER).rewrite(ordered=is_ordered) is Rewrite.NONE
+def many(path: Path, count: int) -> None:
+    create_table(path)
+    for _ in range(count):
+        append(path)
 
 
-def test_a_table_that_was_never_ordered_counts_as_written(tmp_path: Path) -> None:
-    create_table(tmp_path)
-    append(tmp_path)
-    append(tmp_path)
-    found = health_of(tmp_path, silver_spec(zorder_by=["amount"]))
-    assert (found.files, found.small_files, found.written_share) == (2, 2, 1.0)
-    optimize(tmp_path)
-    append(tmp_path)
-    assert health_of(tmp_path, silver_spec(zorder_by=["amount"])).written_share == 1.0, "put together, not ordered"
+def health(ops: OpsTables, spec: AnySpec = PLAIN, now: datetime = NOW) -> TableHealth:
+    found = table_health(spec, catalog_of(spec), ops, now)
+    assert found is not None
+    return found
 
 
-def test_a_writer_of_files_goes_by_the_bytes_of_stored_rows_or_else_by_a_byte_for_each_value() -> None:
-    gold, large = gold_spec(), 10 * LEAST_COMPUTED_FILE
-    assert rows_per_file(gold, large, large // 8, columns=5, expected_bytes=0) == LEAST_COMPUTED_FILE // 8
-    assert rows_per_file(gold, large, 1, columns=5, expected_bytes=0) == 1
-    for stored in (0, 3_000):
-        assert rows_per_file(gold, stored, stored, columns=4, expected_bytes=9) == LEAST_COMPUTED_FILE // 4
-        assert rows_per_file(gold, stored, stored, 4, 2_000 * LEAST_COMPUTED_FILE) == 2 * LEAST_COMPUTED_FILE // 4
+def z_order(path: Path, columns: list[str]) -> int:
+    """Make a commit as that of OPTIMIZE ZORDER BY."""
+    version = optimize(path)
+    file = commit_file(path, version)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"]["operationParameters"]["zOrderBy"] = json.dumps(columns, separators=(",", ":"))
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return version
+
+
+def files(path: Path) -> set[str]:
+    return {file.relative_to(path).as_posix() for file in path.rglob("*.parquet") if "_delta_log" not in file.parts}
+
+
+def test_many_small_files_are_joined_next(ops: OpsTables, path: Path) -> None:
+    assert table_health(PLAIN, catalog_of(PLAIN), ops, NOW) is None, "it was never written"
+    many(path, LEAST_SMALL_FILES)
+    found = health(ops)
+    assert (found.verdict, found.answer) == (Verdict.TO_MAINTAIN, "The next maintenance joins 8 small files.")
+    assert (found.rows, found.layout.small_files, found.log.commits, found.log.after_checkpoint) == (8, 8, 9, 9)
+    assert next((each.name, each.files) for each in found.classes) == ("under 1 MiB", 8)
+    off = health(ops, silver_spec(maintenance={"optimize": "off"}))
+    assert (off.verdict, off.answer) == (Verdict.IN_ORDER, "The next maintenance leaves the files as they are.")
+
+
+def test_the_last_z_order_is_found_in_the_log_and_kept_for_when_delta_has_cleaned_it(
+    ops: OpsTables, path: Path
+) -> None:
+    many(path, 3)
+    optimize(path)
+    append(path)
+    assert health(ops, ORDERED).layout.written_share == 1, "put together, not ordered"
+    assert (health(ops, ORDERED).rewrite, health(ops, ORDERED).ordered_at) == (Rewrite.Z_ORDER, None)
+    commit = read_commit(path, z_order(path, ["amount", "day"]))
+    assert commit is not None
+    append(path)
+    found = health(ops, ORDERED)
+    assert found.ordered_at == found.maintained.optimized_at == commit.at
+    assert 0 < found.layout.written_share < 1
+    assert found.layout == layout_of(ORDERED, ops), "the same measures as the job's"
+    assert health(ops, silver_spec(zorder_by=["day"])).layout.written_share == 1, "in the order of other columns"
+    keep_maintained(ops, PLAIN.table, vacuumed_at=NOW)
+    clean_log(path, below=append(path))
+    kept = health(ops, ORDERED)
+    assert (kept.ordered_at, kept.maintained.vacuumed_at) == (commit.at, NOW)
+    stale = Maintained(table_id="another table", upto=100, vacuumed_at=NOW)
+    ops.states.change(PLAIN.table, (Maintained, lambda _: stale))
+    assert health(ops, ORDERED).maintained.vacuumed_at is None
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_a_file_is_due_a_retention_after_a_version_removed_it_or_else_after_it_was_written(
+    ops: OpsTables, path: Path, is_cleaned: bool
+) -> None:
+    create_table(path, deletedFileRetentionDuration="interval 7 days")
+    rows = pa.table({"n": [1, 2], "day": ["2013-01-01 10:00", "_hidden %é"]})
+    write_deltalake(str(path), rows, mode="overwrite", schema_mode="overwrite", partition_by=None)
+    write_deltalake(str(path), rows, mode="overwrite", schema_mode="overwrite", partition_by=["day"])
+    removing = read_commit(path, delete_all(path))
+    assert removing is not None
+    write_deltalake(str(path), rows, mode="append")
+    live = {Path(uri).relative_to(path).as_posix() for uri in map(_local, DeltaTable(str(path)).file_uris())}
+    (path / "_change_data").mkdir()
+    for name in ("stray.parquet", "_change_data/cdc.parquet", ".stray.parquet", "_other/x.parquet"):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(b"12345")
+        os.utime(path / name, (0, 0))
+    if is_cleaned:
+        clean_log(path, below=removing.version)
+    found = health(ops).old
+    assert {file.path for file in found.due} == {"stray.parquet", "_change_data/cdc.parquet"}
+    assert found.due_bytes == 10
+    removed = {file.path: file for file in found.kept}
+    assert removed.keys() == files(path) - live - {file.path for file in found.due} - {
+        ".stray.parquet",
+        "_other/x.parquet",
+    }
+    assert len(removed) == 3, "one of the table without partitions, and two"
+    assert all(file.is_removed for file in removed.values())
+    assert found.next_due is not None
+    last = max(file.due for file in removed.values())
+    assert timedelta(0) <= last - (removing.at + RETENTION) < timedelta(seconds=5)
+    later = health(ops, now=last).old
+    assert not later.kept
+    assert len(later.due) == 5
+
+
+def _local(uri: str) -> str:
+    return uri.removeprefix("file://")
+
+
+def test_a_retention_that_nobody_can_read_is_an_error_and_the_one_of_delta_holds_where_none_is_stated(
+    ops: OpsTables, path: Path
+) -> None:
+    create_table(path)
+    assert health(ops).retention == RETENTION
+    for stated, days in (("interval 2 weeks", 14), ("INTERVAL 48 HOURS", 2)):
+        DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": stated})
+        assert health(ops).retention == timedelta(days=days)
+    DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 1 month"})
+    with pytest.raises(MillraceError, match=r"is 'interval 1 month', which is no number of weeks"):
+        health(ops)
+
+
+def test_a_reader_that_is_behind_holds_vacuum_back(ops: OpsTables) -> None:
+    bronze = bronze_spec()
+    judge(ops.paths.root, bronze, load_batch(ops.paths.root, bronze).version)
+    assert health(ops, bronze).slowest is None
+    load_batch(ops.paths.root, bronze)
+    assert health(ops, bronze).verdict is Verdict.IN_ORDER
+    found = health(ops, bronze, NOW + timedelta(days=4))
+    assert (found.verdict, found.reason) == (
+        Verdict.HELD_BACK, "readers of the certified version would soon be cut off",
+    )  # fmt: skip
+    assert found.slowest == found.in_danger[0]
+
+
+def test_columns_without_statistics_partitions_of_a_small_table_and_features_of_others_are_told(
+    ops: OpsTables, path: Path
+) -> None:
+    create_table(path)
+    rows = pa.table({"order_id": ["a"], "amount": [1], "day": ["x"]})
+    stats = {"delta.dataSkippingStatsColumns": "amount"}
+    write_deltalake(str(path), rows, mode="overwrite", schema_mode="overwrite", partition_by=["day"])
+    assert health(ops, ORDERED).unskippable == ()
+    assert health(ops, ORDERED).advice[0].startswith("The table has less than 1 TiB, and each of its partitions less")
+    DeltaTable(str(path)).alter.set_table_properties(stats)
+    write_deltalake(str(path), rows, mode="append")
+    assert health(ops, ORDERED).unskippable == ("order_id",)
+    assert not health(ops).problems
+    DeltaTable(str(path)).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    found = health(ops)
+    assert found.verdict is Verdict.NEEDS_PERSON
+    assert found.reason.startswith("Readers need version 3 of Delta's protocol (")
+    assert "deletionVectors" in found.reason

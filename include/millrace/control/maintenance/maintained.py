@@ -1,0 +1,82 @@
+"""When a table was last maintained: a part of its state, which the commits of its log after it complete (ADR 25)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from millrace.contracts.interval import Instant
+from millrace.control.ledger.states.table_state import StatePart, tolerate_state_errors
+from millrace.control.log.delta_log import Commit, remaining_commits
+from millrace.control.log.stored_tables import identity, open_table
+from millrace.control.ops_tables import OpsTables
+
+
+class Maintained(StatePart):
+    """What the log of a table, up to a version, says of its maintenance.
+
+    Attributes:
+        upto: the version.
+        optimized_at: when OPTIMIZE last committed; None if the log does not know.
+        ordered_at: when the table was last Z-ordered; None if the log does not know.
+        ordered_by: the columns by which it was.
+        vacuumed_at: when VACUUM last ended; None if the log does not know.
+    """
+
+    upto: int = -1
+    optimized_at: Instant | None = None
+    ordered_at: Instant | None = None
+    ordered_by: tuple[str, ...] = ()
+    vacuumed_at: Instant | None = None
+
+    def ordered_ms(self, columns: Sequence[str]) -> int:
+        """Return when the table was last Z-ordered by some columns, in ms; 0 if it was not, or by others since."""
+        is_by_them = self.ordered_at is not None and columns and tuple(columns) == self.ordered_by
+        return round(self.ordered_at.timestamp() * 1000) if self.ordered_at and is_by_them else 0
+
+    def after(self, commit: Commit) -> Maintained:
+        """Return what is known after one more commit."""
+        new: dict[str, Any] = {"upto": commit.version}
+        match commit.operation:
+            case "OPTIMIZE":
+                new["optimized_at"] = commit.at
+                if columns := _z_ordered(commit.parameters):
+                    new |= {"ordered_at": commit.at, "ordered_by": columns}
+            case "VACUUM END":
+                new["vacuumed_at"] = commit.at
+        return self.model_copy(update=new)
+
+
+def maintained(ops: OpsTables, table: str, table_id: str) -> Maintained:
+    """Return what is known of a table's maintenance: what is stored, and the commits that the log has since.
+
+    Raises:
+        TornLogError: a commit file is damaged.
+    """
+    stored = ops.states.read(table, Maintained)
+    known = stored if stored and stored.table_id == table_id else Maintained(table_id=table_id)
+    for commit in remaining_commits(ops.paths.table(table), known.upto if known.upto >= 0 else None):
+        known = known.after(commit)
+    return known
+
+
+def keep_maintained(ops: OpsTables, table: str, vacuumed_at: datetime | None = None) -> None:
+    """Store what is known now, so that nobody reads the same commits again, even after Delta has deleted them.
+
+    Args:
+        ops: the ledger.
+        table: a table that exists.
+        vacuumed_at: when this run has ended VACUUM: Delta logs it on local disk only.
+    """
+    with tolerate_state_errors(table):
+        known = maintained(ops, table, identity(open_table(ops.paths.table(table), without_files=True)))
+        now = known.model_copy(update={"vacuumed_at": vacuumed_at}) if vacuumed_at else known
+        ops.states.change(table, (Maintained, lambda _: now))
+
+
+def _z_ordered(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns of ZORDER BY, from the parameters of an OPTIMIZE commit."""
+    columns: list[str] = json.loads(parameters.get("zOrderBy") or "[]")
+    return tuple(columns)

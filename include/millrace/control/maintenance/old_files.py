@@ -1,0 +1,132 @@
+"""Find the files of a table that its newest version does not need, and when VACUUM deletes each, without Spark.
+
+VACUUM lists the folder of the table. It keeps the files of the newest version, those that a version has removed within
+the retention, and all others that are younger than the retention: they may belong to a commit that is still to come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from millrace.contracts.lake_path import LakePath
+from millrace.control.log.checkpoints import removed_files
+from millrace.control.log.stored_tables import logged_files
+from millrace.control.storage.stored_files import StoredFile
+from millrace.errors import MillraceError
+
+RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
+
+_DELTAS_OWN = timedelta(weeks=1)
+"""The retention of a table that does not state it (Delta Lake 4.4)."""
+
+_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
+_CHANGES = "_change_data"
+
+
+@dataclass(frozen=True)
+class OldFile:
+    """A file that the newest version of a table does not need.
+
+    Attributes:
+        path: its path relative to the table.
+        size: bytes.
+        due: when VACUUM may delete it.
+        is_removed: whether the log names the version that has removed it; the others are those of changes, of commits
+            that never came, and those that were due before the last checkpoint.
+    """
+
+    path: str
+    size: int
+    due: datetime
+    is_removed: bool
+
+
+@dataclass(frozen=True)
+class OldFiles:
+    """The files that the newest version of a table does not need.
+
+    Attributes:
+        kept: those that VACUUM keeps for now.
+        due: those that it deletes now.
+    """
+
+    kept: Sequence[OldFile] = ()
+    due: Sequence[OldFile] = ()
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes that VACUUM keeps for now."""
+        return sum(file.size for file in self.kept)
+
+    @property
+    def due_bytes(self) -> int:
+        """The bytes that VACUUM frees now."""
+        return sum(file.size for file in self.due)
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When the first of those that are kept may go; None if none is kept."""
+        return min((file.due for file in self.kept), default=None)
+
+
+def stated_retention(properties: Mapping[str, str], path: str) -> timedelta:
+    """Return how long VACUUM keeps files, by the properties of the table itself: since Delta 4.1 nothing else counts.
+
+    Args:
+        properties: the properties.
+        path: the folder of the table.
+
+    Raises:
+        MillraceError: the property has a form that Millrace does not write and does not know.
+
+    >>> stated_retention({"delta.deletedFileRetentionDuration": "interval 30 days"}, "silver/orders").days
+    30
+    """
+    text = properties.get(RETENTION_PROPERTY)
+    if text is None:
+        return _DELTAS_OWN
+    if found := _INTERVAL.fullmatch(text.strip()):
+        return timedelta(**{f"{found[2].lower()}s": int(found[1])})
+    raise MillraceError(
+        f"{path}: {RETENTION_PROPERTY} is {text!r}, which is no number of weeks, days or hours",
+        "State `maintenance: {vacuum: {retain: 30 days}}` in its spec: the next batch sets the property.",
+    )
+
+
+def old_files(path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], now: datetime) -> OldFiles:
+    """Return the files that the newest version of a table does not need.
+
+    Args:
+        path: the folder of the table.
+        delta: the table, open at its newest version.
+        stored: the files below the folder.
+        now: the time.
+
+    Raises:
+        TornLogError: its log cannot be read.
+        MillraceError: its retention has an unknown form.
+    """
+    metadata = delta.metadata()
+    retention = stated_retention(metadata.configuration, str(path))
+    needed = {unquote(name) for name in logged_files(delta)["path"].to_pylist()}
+    gone = {unquote(name): at_ms for name, at_ms in removed_files(path, delta.version()).items()}
+    files: dict[bool, list[OldFile]] = {True: [], False: []}
+    for file in stored:
+        if file.path in needed or _is_hidden(file.path, metadata.partition_columns):
+            continue
+        since = max(file.modified, gone.get(file.path, 0) / 1000)
+        due = datetime.fromtimestamp(since, UTC) + retention
+        files[due <= now].append(OldFile(file.path, file.size, due, file.path in gone))
+    return OldFiles(kept=files[False], due=files[True])
+
+
+def _is_hidden(path: str, partitioned_by: Collection[str]) -> bool:
+    """Whether VACUUM does not look at a file, as Delta decides it (`DeltaTableUtils.isHiddenDirectory`, 4.4)."""
+    shown = (_CHANGES, *(f"{column}=" for column in partitioned_by))
+    return any(part.startswith((".", "_")) and not part.startswith(shown) for part in path.split("/"))
