@@ -15,7 +15,7 @@ from millrace.cli.completion import domain_names, table_names
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
 from millrace.cli.quarantine.commands import quarantine
-from millrace.cli.table_commands import diff, gate, lineage, query, rebuild, verify, views
+from millrace.cli.table_commands import diff, gate, health, lineage, query, rebuild, verify, views
 from millrace.contracts.counted import counted
 from millrace.contracts.file_status import FileStatus
 from millrace.errors import ExitCode
@@ -116,6 +116,7 @@ def plan(
 
 
 app.command()(diff)
+app.command()(health)
 app.command()(lineage)
 
 
@@ -157,16 +158,26 @@ def run(
 def maintain(
     domain: Domain = None,
     table: Tables = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Only show what would be done, why, and what happens if it is left.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --plan: write a JSON array instead of a table.")
+    ] = False,
 ) -> None:
     """Compact small files (OPTIMIZE), then remove files that no kept version needs (VACUUM)."""
+    from millrace.cli.listings.health import show_plan
     from millrace.cli.runs.intervals import maintain_selection
     from millrace.cli.selection import select, today
     from millrace.settings import Settings
 
+    if as_json and not plan_only:
+        raise typer.BadParameter("--json is for --plan alone")
     settings = Settings()
     selection = select(settings.tables, domain, table, today(), None)
-    raise typer.Exit(maintain_selection(selection, settings, dry_run=dry_run))
+    if plan_only:
+        raise typer.Exit(show_plan(selection, settings, as_json=as_json))
+    raise typer.Exit(maintain_selection(selection, settings))
 
 
 app.command()(rebuild)

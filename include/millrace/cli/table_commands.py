@@ -47,6 +47,19 @@ def diff(
     raise typer.Exit(show_diffs(tables or (), Settings(), as_json=as_json))
 
 
+def health(
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="The tables; all tables if you name none.", autocompletion=table_names)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the files, old files and log of tables, and what is to be done; of one table in detail. No Spark."""
+    from millrace.cli.listings.health import show_health
+    from millrace.settings import Settings
+
+    raise typer.Exit(show_health(tables or (), Settings(), as_json=as_json))
+
+
 def lineage(
     name: Annotated[
         str, typer.Argument(help="A table, or a column such as silver.flights.status.", autocompletion=table_names)

@@ -19,6 +19,8 @@ from millrace.control.ledger.states.measures import Measures
 from millrace.control.ledger.states.recent_batches import BatchKind
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
+from millrace.control.maintenance.health import Verdict
+from millrace.control.maintenance.health_days import HealthDay
 from millrace.overview.attention import Trouble, attention_needed
 from millrace.overview.lakehouse import FailedTasks, LakehouseReader, no_failed_tasks
 from millrace.overview.tables.freshness import Freshness
@@ -176,6 +178,15 @@ def _waiting(table: TableOverview) -> WaitingRows | None:
     return table.waiting
 
 
+def _health(table: TableOverview) -> HealthDay | None:
+    return table.health.newest if table.health else None
+
+
+def _verdicts(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number]]:
+    health = _health(table)
+    return ((verdict.value, int(verdict is health.verdict)) for verdict in Verdict if health)
+
+
 def _totals(table: TableOverview) -> Totals | None:
     return table.totals
 
@@ -229,6 +240,22 @@ TABLE_METRICS = (
     _gauge(
         "millrace_table_expected_files", "Data files that would do for the table, after maintenance.",
         _itself, lambda table: table.expected_files,
+    ),
+    TableMetric(
+        GaugeMetricFamily, "millrace_table_storage", "1 for the state of the table's storage, 0 for all others.",
+        _verdicts, "state",
+    ),
+    _gauge(
+        "millrace_table_small_files", "Small data files, when maintenance last measured them.",
+        _health, lambda health: health.small_files,
+    ),
+    _gauge(
+        "millrace_table_old_bytes", "Size of the files that the newest version did not need at that time.",
+        _health, lambda health: health.old_size,
+    ),
+    _gauge(
+        "millrace_table_log_bytes", "Size of the table's log at that time.",
+        _health, lambda health: health.log_size,
     ),
     _gauge(
         "millrace_table_last_batch_timestamp_seconds", "Time of the last batch.",

@@ -10,8 +10,13 @@ _BAR_HEIGHT, _BAR, _GAP, _MOST_BARS = 20, 3, 1, 30
 _WIDTH, _HEIGHT, _MARGIN = 160, 28, 4
 
 
-def sparkline(values: Sequence[int], unit: str) -> Markup:
-    """Return bars for the last 30 of these values, oldest first; a run without rows has a flat bar.
+def sparkline(values: Sequence[int], unit: str, of: str = "runs") -> Markup:
+    """Return bars for the last 30 of these values, oldest first; a value of 0 has a flat bar.
+
+    Args:
+        values: the values.
+        unit: what they count.
+        of: what each of them belongs to.
 
     >>> print(sparkline([], "rows"))
     <BLANKLINE>
@@ -25,7 +30,7 @@ def sparkline(values: Sequence[int], unit: str) -> Markup:
     heights = [max(round(_BAR_HEIGHT * value / greatest), 1) for value in shown]
     step = _BAR + _GAP
     bars = "".join(f"M{at * step} {_BAR_HEIGHT}v-{high}h{_BAR}v{high}z" for at, high in enumerate(heights))
-    label = f"{unit} of the last {len(shown)} runs: {', '.join(f'{value:,}' for value in shown)}"
+    label = f"{unit} of the last {len(shown)} {of}: {', '.join(f'{value:,}' for value in shown)}"
     return Markup(
         '<svg class="spark" role="img" aria-label="{}" width="{}" height="{}"><title>{}</title><path d="{}"/></svg>'
     ).format(label, len(shown) * step, _BAR_HEIGHT, label, bars)

@@ -43,7 +43,7 @@ def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
         for job in maintenance_jobs(spec) if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
             sample = spec.values_to_verify if isinstance(spec, GoldSpec) else 0
-            job_args = job_args.model_copy(update={"dry_run": args.dry_run, "sample": sample})
+            job_args = job_args.model_copy(update={"sample": sample})
             context = JobContext(job_args, opened=ops, settings=settings)
             yield run_and_report(job, RUN[job], context.args, context)
 

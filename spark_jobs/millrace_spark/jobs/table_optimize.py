@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 
 from millrace.contracts.counted import counted
@@ -11,7 +12,7 @@ from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import Commit, commits_after, latest_version
 from millrace.control.maintenance.file_layout import Rewrite
 from millrace.control.maintenance.health import layout_of
-from millrace.control.maintenance.maintained import keep_maintained
+from millrace.control.maintenance.maintained import Rewritten, keep_maintained
 from millrace.errors import ConservationError, Outcome
 from millrace_spark.delta_io.maintenance import optimize, optimize_conf
 from millrace_spark.layers.maintenance.maintenance import (
@@ -65,9 +66,12 @@ def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[Le
     with table_work(context, "OPTIMIZE") as work:
         before = latest_version(work.path)
         in_turns(work, context.open_session, conf, lambda session: optimize(session, work.path, columns))
-    keep_maintained(context.ops, context.spec.table)
     ours = ("OPTIMIZE", context.args.run_id)
-    return work, [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
+    commits = [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
+    rewritten = sum(int(commit.metrics["numRemovedBytes"]) for commit in commits)
+    seconds = time.monotonic() - work.contest.started - work.waited.seconds
+    keep_maintained(context.ops, context.spec.table, rewritten=Rewritten(rewritten, seconds))
+    return work, commits
 
 
 if __name__ == "__main__":

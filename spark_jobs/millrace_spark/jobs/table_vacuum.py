@@ -5,16 +5,18 @@ In a silver table, also delete the tombstones of keys that exist again, and old 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
+from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.maintained import keep_maintained
-from millrace.control.maintenance.old_files import OldFiles, old_files
-from millrace.control.maintenance.retention import readers_in_danger, readers_of, retention_of
-from millrace.control.maintenance.tombstones import OldTombstones
+from millrace.control.maintenance.old_files import OldFiles, old_files, stated_retention
+from millrace.control.maintenance.retention import readers_in_danger, readers_of
+from millrace.control.maintenance.tombstones import OldTombstones, tombstones_to_search
 from millrace.control.storage.stored_files import files_below
 from millrace.errors import MillraceError, Outcome
 from millrace_spark.delta_io.maintenance import vacuum
@@ -27,7 +29,6 @@ from millrace_spark.layers.maintenance.maintenance import (
 )
 from millrace_spark.layers.maintenance.tombstone_retention import (
     count_unneeded_tombstones,
-    countable_tombstones,
     delete_expired_tombstones,
     delete_unneeded_tombstones,
     expired_tombstones,
@@ -48,19 +49,23 @@ def run(context: JobContext) -> JobReport:
         ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
     path, work, unneeded = require_table(context), None, 0
-    _require_no_reader_in_danger(context)
-    old, expired = old_files(path, open_table(path), files_below(path), context.now()), expired_tombstones(context)
+    delta = open_table(path)
+    retention = stated_retention(delta.metadata().configuration, str(path))
+    _require_no_reader_in_danger(context, retention)
+    old, expired = old_files(path, delta, files_below(path), context.now()), expired_tombstones(context)
     has_work = bool(old.due or expired.may_go) and not context.args.dry_run
-    if has_work or countable_tombstones(context):
+    if has_work or tombstones_to_search(context.spec, context.ops):
         with context.open_session(maintenance_conf(context)) as session:
             unneeded = count_unneeded_tombstones(context, session)
             if (has_work or unneeded) and not context.args.dry_run:
                 with table_work(context, "VACUUM") as work, work.leased():
                     if old.due:
                         work.commit(lambda: vacuum(session, path))
-                        keep_maintained(context.ops, context.spec.table, vacuumed_at=context.now())
                     unneeded = delete_unneeded_tombstones(context, session, work)
                     expired = delete_expired_tombstones(context, session, work)
+    if not context.args.dry_run:
+        vacuumed_at = context.now() if old.due else None
+        keep_maintained(context.ops, context.spec.table, vacuumed_at=vacuumed_at, searched=latest_version(path))
     return _report(context, old, unneeded, expired, work)
 
 
@@ -85,9 +90,9 @@ def _report(
     return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(parts), details, notes, work)
 
 
-def _require_no_reader_in_danger(context: JobContext) -> None:
+def _require_no_reader_in_danger(context: JobContext, retention: timedelta) -> None:
     readers = readers_of(context.spec, context.catalog, context.paths)
-    in_danger = readers_in_danger(readers, retention_of(context.spec), context.now())
+    in_danger = readers_in_danger(readers, retention, context.now())
     if in_danger:
         names = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in in_danger)
         raise MillraceError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from millrace.cli.listings.health import measure_tables
 from millrace.cli.output import console, show, show_problem
 from millrace.cli.progress import new_bar
 from millrace.cli.runs.driver import Driver, DriverEnd
@@ -15,7 +16,9 @@ from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import WRITER_OF_LAYER
 from millrace.contracts.job.interval_args import DomainArgs, IntervalsArgs, MaintenanceArgs, maintenance_jobs
 from millrace.contracts.job.report import JobReport
-from millrace.control.log.stored_tables import is_table
+from millrace.control.maintenance.health import Verdict
+from millrace.control.maintenance.health_days import keep_health
+from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
 from millrace.disk_space import disk_full
 from millrace.errors import ExitCode, Outcome
@@ -86,28 +89,27 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     return _conclude(driver.end(), reports, settings.paths, is_whole=True)
 
 
-def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
-    """Maintain the tables that exist, in one driver, and show what was done to each.
+def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
+    """Maintain the tables that need it, in one driver, and show what was done to each; without any, start no Spark.
 
-    A wrong spec fails only its own table.
+    A wrong spec, and a table that cannot be measured, fail only their own table.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     paths, out = settings.paths, console()
-    invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
-    for spec in invalid:
-        show_problem(f"{spec.table}: its spec is wrong\n{spec.cause}")
-    spec_code = ExitCode.BAD_SPEC if invalid else ExitCode.OK
-    valid = [spec.table for spec in selection.specs if not isinstance(spec, InvalidSpec)]
-    tables = [table for table in valid if is_table(paths.table(table))]
-    for table in valid:
-        if table not in tables:
-            out.print(f"{table}: not built yet", markup=False)
+    measured = measure_tables(selection.catalog, selection.specs, settings)
+    tables = [each.table for each in measured.tables if each.actions or each.verdict is Verdict.HELD_BACK]
+    ops = OpsTables(paths)
+    for each in measured.tables:
+        keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
+    idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if each.table not in tables]
+    for line in (*idle, *measured.remarks):
+        out.print(line, markup=False, soft_wrap=True)
     if not tables:
-        return spec_code
+        return measured.code
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
-    own = {"table": tuple(tables), "interval": selection.intervals[0], "dry_run": dry_run}
+    own = {"table": tuple(tables), "interval": selection.intervals[0]}
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
     specs = [selection.catalog.spec(table) for table in tables]
@@ -119,7 +121,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
             bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
-    return worst([spec_code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
+    return worst([measured.code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str = "") -> DomainArgs:

@@ -133,11 +133,9 @@ class MaintenanceArgs(DomainArgs):
 
     Attributes:
         interval: the interval that the reports name.
-        dry_run: whether to report the plan without doing it.
     """
 
     interval: Interval
-    dry_run: bool = False
 
     def report_of(self, job: Job, table: str) -> Path:
         """Return the file of the report of one job on one table."""

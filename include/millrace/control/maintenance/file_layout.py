@@ -69,6 +69,7 @@ class FileLayout:
         size: their bytes.
         target_file_bytes: the size that they should have.
         small_files: number of files below half the target that share their partition with another small file.
+        small_bytes: their bytes.
         written_share: share of the table's bytes, from 0 to 1, that batches have written since the last Z-order,
             without the only files of partitions.
     """
@@ -77,6 +78,7 @@ class FileLayout:
     size: int
     target_file_bytes: int
     small_files: int
+    small_bytes: int
     written_share: float
 
     def reason(self, *, ordered: bool) -> str:
@@ -90,7 +92,7 @@ class FileLayout:
     def rewrite(self, *, ordered: bool) -> Rewrite:
         """Decide what OPTIMIZE does; `ordered` says whether the spec names columns to Z-order by.
 
-        >>> FileLayout(40, 99 * MIB, target_file_bytes=16 * MIB, small_files=9, written_share=0.1).rewrite(ordered=True)
+        >>> FileLayout(40, 99 * MIB, 16 * MIB, small_files=9, small_bytes=MIB, written_share=0.1).rewrite(ordered=True)
         <Rewrite.BIN_PACK: 'bin-pack'>
         """
         if ordered and self.written_share >= LEAST_WRITTEN_SHARE:
@@ -103,7 +105,8 @@ def layout_of_files(files: Sequence[DataFile], spec: TableSpec) -> FileLayout:
     total = sum(file.size for file in files)
     target = target_file_bytes(spec, total)
     of_partition = Counter(file.partition for file in files)
-    small = Counter(file.partition for file in files if file.size < target // 2)
+    below_half = [file for file in files if file.size < target // 2]
+    small = Counter(file.partition for file in below_half)
     written = [file.size for file in files if file.written]
     alone = [file.size for file in files if file.written and of_partition[file.partition] == 1]
     ordered = sum(size for size in alone if size < 2 * target)
@@ -112,6 +115,7 @@ def layout_of_files(files: Sequence[DataFile], spec: TableSpec) -> FileLayout:
         size=total,
         target_file_bytes=target,
         small_files=sum(count for count in small.values() if count > 1),
+        small_bytes=sum(file.size for file in below_half if small[file.partition] > 1),
         written_share=(sum(written) - ordered) / total if total else 0.0,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from millrace.contracts.interval import Instant
 from millrace.control.ledger.states.table_state import StatePart, tolerate_state_errors
@@ -23,6 +23,8 @@ class Maintained(StatePart):
         ordered_at: when the table was last Z-ordered; None if the log does not know.
         ordered_by: the columns by which it was.
         vacuumed_at: when VACUUM last ended; None if the log does not know.
+        searched: the version with whose rows the deleted keys were last compared.
+        rewritten_bytes, rewrite_seconds: what all runs of OPTIMIZE together have rewritten, and how long they took.
     """
 
     upto: int = -1
@@ -30,6 +32,9 @@ class Maintained(StatePart):
     ordered_at: Instant | None = None
     ordered_by: tuple[str, ...] = ()
     vacuumed_at: Instant | None = None
+    searched: int = -1
+    rewritten_bytes: int = 0
+    rewrite_seconds: float = 0.0
 
     def ordered_ms(self, columns: Sequence[str]) -> int:
         """Return when the table was last Z-ordered by some columns, in ms; 0 if it was not, or by others since."""
@@ -62,17 +67,44 @@ def maintained(ops: OpsTables, table: str, table_id: str) -> Maintained:
     return known
 
 
-def keep_maintained(ops: OpsTables, table: str, vacuumed_at: datetime | None = None) -> None:
+class Rewritten(NamedTuple):
+    """The work of one run of OPTIMIZE.
+
+    Attributes:
+        size: the bytes of the files that it replaced.
+        seconds: how long it took, without its waits.
+    """
+
+    size: int
+    seconds: float
+
+
+def keep_maintained(
+    ops: OpsTables,
+    table: str,
+    *,
+    vacuumed_at: datetime | None = None,
+    searched: int | None = None,
+    rewritten: Rewritten | None = None,
+) -> None:
     """Store what is known now, so that nobody reads the same commits again, even after Delta has deleted them.
 
     Args:
         ops: the ledger.
         table: a table that exists.
         vacuumed_at: when this run has ended VACUUM: Delta logs it on local disk only.
+        searched: the version with whose rows this run has compared the deleted keys.
+        rewritten: the work of this run of OPTIMIZE.
     """
     with tolerate_state_errors(table):
         known = maintained(ops, table, identity(open_table(ops.paths.table(table), without_files=True)))
-        now = known.model_copy(update={"vacuumed_at": vacuumed_at}) if vacuumed_at else known
+        new: dict[str, Any] = {"vacuumed_at": vacuumed_at} if vacuumed_at else {}
+        if searched is not None:
+            new["searched"] = searched
+        if rewritten:
+            new["rewritten_bytes"] = known.rewritten_bytes + rewritten.size
+            new["rewrite_seconds"] = known.rewrite_seconds + rewritten.seconds
+        now = known.model_copy(update=new)
         ops.states.change(table, (Maintained, lambda _: now))
 
 

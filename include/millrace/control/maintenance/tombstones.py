@@ -14,9 +14,12 @@ from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
 from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import ONE_STREAM
+from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table, open_table
 from millrace.control.log.table_queries import identifiers, query
+from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
 from millrace.paths import LakehousePaths
 
@@ -62,6 +65,25 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
     )
     keys = _count_keys(path, spec.keys, upto) if upto else 0
     return OldTombstones(retain, keys, upto, None if ledger.closed_rows(last) else last.batch_seq)
+
+
+def tombstones_to_search(spec: AnySpec, ops: OpsTables) -> int:
+    """Return the number of tombstones of a table, if those may be deleted whose keys exist again; else 0.
+
+    The rows of these keys recognise late events too. None may be deleted while the last batch is not closed and
+    certified: a restore, or a second count of that batch, would need the tombstones.
+
+    Raises:
+        TornLogError: the table's log does not continue where it was last resolved.
+    """
+    if not isinstance(spec, SilverSpec) or spec.builds_on_earlier or spec.snapshot:
+        return 0
+    position = stream_position(spec, ops.paths, ops.ledger)
+    last, certified = position.last if position else None, ops.gates.certified(spec.table)
+    if last is None or not ops.ledger.closed_rows(last) or certified is None or certified < last.version:
+        return 0
+    path = ops.paths.tombstones(spec.table, last.intent.table_id)
+    return table_rows(path, latest_version(path)) if is_table(path) else 0
 
 
 def _count_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:

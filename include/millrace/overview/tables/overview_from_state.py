@@ -16,6 +16,7 @@ from millrace.control.ledger.states.streams import Streams
 from millrace.control.ledger.states.table_state import Part, TableState
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
+from millrace.control.maintenance.health_days import HealthDays
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.freshness import freshness_of
 from millrace.overview.tables.table_overview import Condition, Questions, TableOverview, still_open
@@ -47,6 +48,7 @@ def overview_of(
         failed_files=current(FailedFiles),
         totals=current(Totals),
         contention=current(Contention),
+        health=current(HealthDays),
     )
     if isinstance(spec, InvalidSpec):
         return table

@@ -22,6 +22,7 @@ from millrace.control.ledger.states.streams import Streams
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
 from millrace.control.maintenance.file_layout import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
+from millrace.control.maintenance.health_days import HealthDays
 from millrace.control.maintenance.retention import Reader, readers_in_danger, retention_of
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.freshness import Freshness
@@ -88,6 +89,7 @@ class TableOverview:
         failed_files: its landing files that could not be loaded; None if they were not counted yet.
         totals: the sums over all its batches; None if its state lacks them.
         contention: the sums of what its writers lost to other writers; None if its state lacks them.
+        health: the state of its storage on the last days; None if maintenance has not measured it.
         freshness: the age of its newest row against its rule; None without a rule or a result.
         questions: the open questions about it.
         failed: the tasks about it that have failed lately, the newest first.
@@ -106,6 +108,7 @@ class TableOverview:
     failed_files: FailedFiles | None = None
     totals: Totals | None = None
     contention: Contention | None = None
+    health: HealthDays | None = None
     freshness: Freshness | None = None
     questions: Questions = field(default_factory=Questions)
     failed: Sequence[FailedTask] = ()

@@ -36,7 +36,8 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         return {}
     with shown.reader.ledger() as ops:
         health = table_health(spec, shown.reader.catalog(), ops, shown.now)
-    return {"health": health, "schedule": _schedule()}
+    days = shown.overview.health.days if shown.overview.health else ()
+    return {"health": health, "days": days, "schedule": _schedule()}
 
 
 def _schedule() -> Schedule | None:

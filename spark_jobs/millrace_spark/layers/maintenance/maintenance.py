@@ -19,6 +19,7 @@ from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import new_token
 from millrace.control.log.delta_log import MAINTENANCE_KEY, latest_version
 from millrace.control.log.stored_tables import is_table
+from millrace.control.maintenance.health_days import keep_health
 from millrace.errors import LeaseLostError, NotReadyError, Outcome
 from millrace_spark.delta_io.conflict_policy import WriteKind
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
@@ -126,9 +127,11 @@ def maintenance_report(
 ) -> JobReport:
     """Return the report of a maintenance job; `work` is None if it did nothing under the lease.
 
-    Views follow the certificate, which OPTIMIZE has passed on to another version.
+    Views follow the certificate, which OPTIMIZE has passed on to another version, and pages what was measured now.
     """
     path = context.paths.table(context.spec.table)
+    if not context.args.dry_run:
+        keep_health(context.spec, context.catalog, context.ops, context.now())
     context.ops.gates.publish(context.spec.table)
     version = latest_version(path)
     return JobReport(

@@ -6,12 +6,9 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.ledger.resolution import table_id
-from millrace.control.log.stored_tables import is_table
-from millrace.control.maintenance.tombstones import OldTombstones, old_tombstones
-from millrace.control.planning.stream_positions import stream_position
+from millrace.control.maintenance.tombstones import OldTombstones, old_tombstones, tombstones_to_search
 from millrace_spark.delta_io.maintenance import count_returned_keys, delete_returned_keys, delete_tombstones
 from millrace_spark.layers.maintenance.maintenance import LeasedTable
 from millrace_spark.runtime.context import JobContext
@@ -36,29 +33,12 @@ def delete_expired_tombstones(context: JobContext, session: SparkSession, work: 
     return replace(expired, keys=deleted)
 
 
-def countable_tombstones(context: JobContext) -> LakePath | None:
-    """Return the tombstones of the job's table, if those may be deleted whose keys exist again; else None.
-
-    The rows of these keys recognise late events too. None may be deleted while the last batch is not closed and
-    certified: a restore, or a second count of that batch, would need the tombstones.
-    """
-    spec, records = context.spec, context.ops
-    if not isinstance(spec, SilverSpec) or spec.builds_on_earlier or spec.snapshot:
-        return None
-    position = stream_position(spec, context.paths, records.ledger)
-    last, certified = position.last if position else None, records.gates.certified(spec.table)
-    if last is None or not records.ledger.closed_rows(last) or certified is None or certified < last.version:
-        return None
-    path = context.paths.tombstones(spec.table, last.intent.table_id)
-    return path if is_table(path) else None
-
-
 def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int:
     """Return how many tombstones of the job's table can be deleted because their keys exist again."""
-    spec, path = context.spec, countable_tombstones(context)
-    if path is None or not isinstance(spec, SilverSpec):
+    spec, table = context.spec, context.paths.table(context.spec.table)
+    if not isinstance(spec, SilverSpec) or not tombstones_to_search(spec, context.ops):
         return 0
-    return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys)
+    return count_returned_keys(session, context.paths.tombstones(spec.table, table_id(table)), table, spec.keys)
 
 
 def delete_unneeded_tombstones(context: JobContext, session: SparkSession, work: LeasedTable) -> int:

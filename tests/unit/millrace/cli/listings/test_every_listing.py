@@ -39,6 +39,7 @@ LISTINGS = {
     ("check",): {LONG},
     ("plan", "--interval", "2013-01-01"): {LONG, BRONZE},
     ("diff", f"bronze.{LONG}"): {LONG},
+    ("health",): {BRONZE},
     ("lineage", f"bronze.{LONG}.amount"): {LONG, "amount", "cast(amount as int)"},
     ("tables",): {LONG, BRONZE, "7"},
     ("files", BRONZE): {FILE},

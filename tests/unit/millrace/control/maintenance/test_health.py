@@ -15,6 +15,7 @@ from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.log.delta_log import read_commit
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
 from millrace.control.maintenance.health import TableHealth, Verdict, layout_of, table_health
+from millrace.control.maintenance.health_days import HealthDays, keep_health
 from millrace.control.maintenance.maintained import Maintained, keep_maintained
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import MillraceError
@@ -195,3 +196,21 @@ def test_columns_without_statistics_partitions_of_a_small_table_and_features_of_
     assert found.verdict is Verdict.NEEDS_PERSON
     assert found.reason.startswith("Readers need version 3 of Delta's protocol (")
     assert "deletionVectors" in found.reason
+
+
+def test_the_last_measure_of_each_of_ninety_days_is_kept(ops: OpsTables, path: Path) -> None:
+    create_table(path)
+    start = datetime(2026, 1, 1, 3, tzinfo=UTC)
+    for day in range(100):
+        keep_health(PLAIN, catalog_of(PLAIN), ops, start + timedelta(days=day))
+    append(path)
+    keep_health(PLAIN, catalog_of(PLAIN), ops, start + timedelta(days=99, hours=1))
+    kept = ops.states.read(PLAIN.table, HealthDays)
+    assert kept is not None
+    assert [(day.day - start.date()).days for day in kept.days] == list(range(10, 100))
+    assert [day.files for day in kept.days[-2:]] == [0, 1], "the last of two measures"
+    ops.states.change(PLAIN.table, (HealthDays, lambda _: kept.model_copy(update={"table_id": "an earlier table"})))
+    keep_health(PLAIN, catalog_of(PLAIN), ops, start)
+    again = ops.states.read(PLAIN.table, HealthDays)
+    assert again is not None
+    assert len(again.days) == 1

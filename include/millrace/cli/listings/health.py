@@ -1,0 +1,191 @@
+"""`lakehouse health` and `lakehouse maintain --plan`: the state of tables' storage, and what maintenance would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from millrace.catalog import Catalog
+from millrace.cli.catalog import command_catalog
+from millrace.cli.listings.as_json import show_listing
+from millrace.cli.output import show_problem
+from millrace.cli.progress import in_progress
+from millrace.cli.selection import Selection
+from millrace.cli.views import MISSING, count, new_table, size
+from millrace.contracts.counted import counted
+from millrace.contracts.time_format import MINUTE
+from millrace.control.maintenance.health import TableHealth, Verdict, table_health
+from millrace.control.maintenance.plan import MaintenanceAction, planned_actions
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import ExitCode, MillraceError
+from millrace.settings import Settings
+from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
+
+_COLOURS = {Verdict.HELD_BACK: "yellow", Verdict.NEEDS_PERSON: "red"}
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """A table with its health, and what maintenance would do with it.
+
+    Attributes:
+        table: the table.
+        verdict: the state of its storage.
+        reason: why.
+        health: its measures.
+        actions: what maintenance would do with it now.
+    """
+
+    table: str
+    verdict: Verdict
+    reason: str
+    health: TableHealth
+    actions: Sequence[MaintenanceAction]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tables that a command has measured.
+
+    Attributes:
+        at: when.
+        tables: those that exist.
+        unbuilt: the names of those that were never written.
+        code: OK, or the exit code of an error of a table, which was shown.
+    """
+
+    at: datetime
+    tables: Sequence[MeasuredTable]
+    unbuilt: Sequence[str]
+    code: ExitCode
+
+    @property
+    def remarks(self) -> list[str]:
+        """A line for each table that does not exist."""
+        return [f"{table}: not built yet" for table in self.unbuilt]
+
+
+def show_health(tables: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
+    """Show the health of the named tables, or of all; of a single one with all that was measured.
+
+    Raises:
+        SpecError: the spec of a table that was named is wrong, or there is no such table.
+    """
+    catalog = command_catalog(settings.tables)
+    specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
+    measured = measure_tables(catalog, specs, settings)
+    view = _details if len(tables) == 1 else _overview
+    show_listing(measured.tables, lambda: view(measured.tables), *measured.remarks, as_json=as_json)
+    return measured.code
+
+
+def show_plan(selection: Selection, settings: Settings, *, as_json: bool) -> ExitCode:
+    """Show what maintenance would do with the selected tables; nothing is written, no Spark is started."""
+    measured = measure_tables(selection.catalog, selection.specs, settings)
+    actions = [action for table in measured.tables for action in table.actions]
+    held = [f"{each.table}: {each.verdict}: {each.reason}" for each in measured.tables if each.verdict in _COLOURS]
+    show_listing(actions, lambda: _plan(measured.tables), *held, *measured.remarks, as_json=as_json)
+    return measured.code
+
+
+def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings: Settings) -> Measured:
+    """Measure tables, and show the errors of those that cannot be measured, which do not stop the others."""
+    ops, now = OpsTables(settings.paths), datetime.now(UTC)
+    measured, unbuilt, problems, code = list[MeasuredTable](), list[str](), list[str](), ExitCode.OK
+    for spec in in_progress(specs, "measuring the tables"):
+        if isinstance(spec, InvalidSpec):
+            problems.append(f"{spec.table}: its spec is wrong\n{spec.cause}")
+            code = ExitCode.BAD_SPEC
+            continue
+        try:
+            if health := table_health(spec, catalog, ops, now):
+                actions = planned_actions(spec, health, catalog, ops, now)
+                measured.append(MeasuredTable(spec.table, health.verdict, health.reason, health, actions))
+            else:
+                unbuilt.append(spec.table)
+        except MillraceError as error:
+            problems.append(str(error))
+            code = error.exit_code
+    for problem in problems:
+        show_problem(problem)
+    return Measured(now, measured, unbuilt, code)
+
+
+def _overview(measured: Sequence[MeasuredTable]) -> RenderableType:
+    heads = ("files", "small", "size", "old files", "log")
+    table = new_table("table", "storage", *heads, "why", numbers=heads)
+    for each in measured:
+        health = each.health
+        table.add_row(
+            each.table,
+            _verdict(each.verdict),
+            count(health.layout.files),
+            count(health.layout.small_files),
+            size(health.layout.size),
+            size(health.old.kept_bytes + health.old.due_bytes),
+            count(health.log.commits),
+            Text(each.reason),
+        )
+    return table
+
+
+def _details(measured: Sequence[MeasuredTable]) -> RenderableType:
+    parts = list[RenderableType]()
+    for each in measured:
+        facts = new_table("", "")
+        facts.show_header = False
+        for name, value in _facts(each.health):
+            facts.add_row(name, Text(value))
+        title = Text.assemble(f"{each.table}: ", _verdict(each.verdict), f" ({each.reason})")
+        parts += [title, facts, *(Text(f"note: {advice}") for advice in each.health.advice), _plan([each])]
+    return Group(*parts)
+
+
+def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
+    layout, old, log, slowest = health.layout, health.old, health.log, health.slowest
+    yield "version", f"{health.version}, {count(health.rows)} rows"
+    files = f"{counted(layout.files, 'file')}, {size(layout.size)}, in {counted(health.partitions, 'partition')}"
+    yield "files", files
+    yield (
+        "small files",
+        f"{layout.small_files:,}, {size(layout.small_bytes)}: below half of {size(layout.target_file_bytes)}",
+    )
+    sizes = ", ".join(f"{each.files:,} of {each.name}" for each in health.classes if each.files)
+    yield "sizes", sizes or MISSING
+    if health.zorder_by:
+        ordered = (
+            f"{health.ordered_at:{MINUTE}}, {layout.written_share:.0%} written since" if health.ordered_at else "never"
+        )
+        yield f"Z-order by {', '.join(health.zorder_by)}", ordered
+    if health.unskippable:
+        yield "no statistics of", ", ".join(health.unskippable)
+    yield "last OPTIMIZE", f"{health.maintained.optimized_at:{MINUTE}}" if health.maintained.optimized_at else MISSING
+    yield "last VACUUM", f"{health.maintained.vacuumed_at:{MINUTE}}" if health.maintained.vacuumed_at else MISSING
+    yield "old files, due", f"{counted(len(old.due), 'file')}, {size(old.due_bytes)}"
+    first = f", the first until {old.next_due:{MINUTE}}" if old.next_due else ""
+    yield "old files, kept", f"{counted(len(old.kept), 'file')}, {size(old.kept_bytes)}{first}"
+    behind = (
+        f"{slowest.name} reads version {slowest.version}, old since {slowest.since:{MINUTE}}" if slowest else "nobody"
+    )
+    yield "behind", behind
+    yield "log", f"{counted(log.commits, 'commit')}, {log.after_checkpoint} since the checkpoint, {size(log.size)}"
+
+
+def _plan(measured: Sequence[MeasuredTable]) -> RenderableType:
+    actions = [action for table in measured for action in table.actions]
+    if not actions:
+        return Text("Nothing to do.")
+    table = new_table("table", "would", "bytes", "seconds", "why", "if left", numbers=("bytes", "seconds"))
+    for action in actions:
+        seconds = None if action.seconds is None else round(action.seconds)
+        why, left = Text(action.reason), Text(action.if_left)
+        table.add_row(action.table, action.step.value, size(action.size), count(seconds), why, left)
+    return table
+
+
+def _verdict(verdict: Verdict) -> Text:
+    return Text(verdict.value, style=_COLOURS.get(verdict, ""))

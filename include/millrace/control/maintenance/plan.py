@@ -1,0 +1,117 @@
+"""Decide what maintenance does with a table, by its health; nothing is written, and no Spark is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from millrace.catalog import Catalog
+from millrace.contracts.counted import counted
+from millrace.contracts.job.args import Job
+from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
+from millrace.control.maintenance.file_layout import Rewrite
+from millrace.control.maintenance.health import TableHealth
+from millrace.control.maintenance.tombstones import old_tombstones, tombstones_to_search
+from millrace.control.maintenance.verification_due import why_not_due
+from millrace.control.ops_tables import OpsTables
+
+
+class Step(StrEnum):
+    """One thing that maintenance does with a table, in the order in which it does them."""
+
+    VERIFY = "verify"
+    BIN_PACK = "bin-pack"
+    Z_ORDER = "z-order"
+    VACUUM = "vacuum"
+    FORGET = "forget deleted keys"
+
+    @property
+    def job(self) -> Job:
+        """The job that does it."""
+        return _JOBS[self]
+
+
+_JOBS = {
+    Step.VERIFY: Job.TABLE_VERIFY,
+    Step.BIN_PACK: Job.TABLE_OPTIMIZE,
+    Step.Z_ORDER: Job.TABLE_OPTIMIZE,
+    Step.VACUUM: Job.TABLE_VACUUM,
+    Step.FORGET: Job.TABLE_VACUUM,
+}
+
+_IF_LEFT = {
+    Step.VERIFY: "nobody knows whether these groups still equal their sources",
+    Step.BIN_PACK: "readers open more and more files, and each commit lists them",
+    Step.Z_ORDER: "merges copy more files for the same rows, and readers skip fewer",
+    Step.VACUUM: "the files stay on disk, and what they hold can still be read there",
+    Step.FORGET: "each merge reads more deleted keys",
+}
+
+
+@dataclass(frozen=True)
+class MaintenanceAction:
+    """Something that maintenance would do with a table now.
+
+    Attributes:
+        table: the table.
+        step: what.
+        reason: why.
+        if_left: what happens if nobody does it.
+        size: the bytes that it rewrites or deletes; None if the log does not tell.
+        seconds: how long it takes, by what the same work took before; None if it was never done.
+    """
+
+    table: str
+    step: Step
+    reason: str
+    if_left: str
+    size: int | None = None
+    seconds: float | None = None
+
+
+def planned_actions(
+    spec: AnySpec, health: TableHealth, catalog: Catalog, ops: OpsTables, now: datetime
+) -> tuple[MaintenanceAction, ...]:
+    """Return what maintenance would do with a table that exists, in its order.
+
+    Raises:
+        TornLogError: a log cannot be read.
+    """
+    return tuple(
+        MaintenanceAction(spec.table, step, reason, _IF_LEFT[step], size, _seconds(health, step, size))
+        for step, reason, size in _steps(spec, health, catalog, ops, now)
+    )
+
+
+def _steps(
+    spec: AnySpec, health: TableHealth, catalog: Catalog, ops: OpsTables, now: datetime
+) -> Iterator[tuple[Step, str, int | None]]:
+    """Yield each step with its reason and its bytes."""
+    if isinstance(spec, GoldSpec) and spec.values_to_verify and not why_not_due(spec, catalog, ops):
+        yield Step.VERIFY, "these rows were not compared with their sources yet", None
+    reason = health.layout.reason(ordered=bool(spec.zorder_by))
+    match health.rewrite:
+        case Rewrite.BIN_PACK:
+            yield Step.BIN_PACK, reason, health.layout.small_bytes
+        case Rewrite.Z_ORDER:
+            yield Step.Z_ORDER, reason, health.layout.size
+    if health.in_danger:  # VACUUM would be refused
+        return
+    if health.old.due:
+        files = counted(len(health.old.due), "file")
+        yield Step.VACUUM, f"no version of the last {health.retention.days} days needs {files}", health.old.due_bytes
+    expired = old_tombstones(spec, ops.paths, ops.ledger, now)
+    if expired.may_go:
+        yield Step.FORGET, f"{counted(expired.keys, 'deleted key')} past {expired.retain}", None
+    elif health.maintained.searched < health.version and (keys := tombstones_to_search(spec, ops)):
+        yield Step.FORGET, f"{counted(keys, 'deleted key')}: some may exist again", None
+
+
+def _seconds(health: TableHealth, step: Step, size: int | None) -> float | None:
+    """Return how long a rewrite takes, by the bytes and seconds of all before."""
+    done = health.maintained
+    if step.job is not Job.TABLE_OPTIMIZE or size is None or not done.rewritten_bytes:
+        return None
+    return size * done.rewrite_seconds / done.rewritten_bytes

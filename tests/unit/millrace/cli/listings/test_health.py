@@ -1,0 +1,71 @@
+"""`lakehouse health` and `maintain --plan`: what is known of tables' storage, without Spark and without a write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from millrace.catalog import load_catalog
+from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
+from millrace.control.maintenance.maintained import Rewritten, keep_maintained
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import ExitCode
+from millrace.settings import Settings
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.ledger.delta_tables import commit_file, file_contents, judge, load_batch
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+
+
+def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    specs = load_catalog(settings.tables)
+    for _ in range(LEAST_SMALL_FILES):
+        load_batch(settings.root, specs.spec(BRONZE))
+    judge(settings.root, specs.spec(BRONZE), LEAST_SMALL_FILES)
+    stray = settings.root / "bronze" / "orders" / "stray.parquet"
+    stray.write_bytes(b"12345")
+    lake = file_contents(settings.root)
+    whole = lakehouse("health")
+    assert whole.exit_code == 0, whole.output
+    assert f"{BRONZE}  to be maintained  8  8" in _columns(whole.stdout)
+    assert f"{SILVER}: not built yet" in whole.stdout
+    one = " ".join(lakehouse("health", BRONZE).stdout.split())
+    assert "old files, kept 1 file, 5 B, the first until" in one
+    assert f"{BRONZE} bin-pack" in one
+    assert "readers open more and more files" in one
+    [planned] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
+    assert (planned["table"], planned["step"], planned["seconds"]) == (BRONZE, "bin-pack", None)
+    assert planned["reason"] == "8 of 8 files are small (OPTIMIZE needs 8)"
+    assert file_contents(settings.root) == lake
+    [measured] = json.loads(lakehouse("health", BRONZE, "--json").stdout)
+    assert measured["health"]["layout"]["small_bytes"] == planned["size"] > 0
+    keep_maintained(OpsTables(settings.paths), BRONZE, rewritten=Rewritten(planned["size"] // 2, 3.0))
+    [again] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
+    assert round(again["seconds"]) == 6, "twice the bytes of the last time"
+    assert lakehouse("maintain", "--json").exit_code == ExitCode.WRONG_USAGE
+
+
+def test_maintain_starts_no_spark_where_nothing_is_to_do_and_a_torn_log_stops_no_other_table(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    specs = load_catalog(settings.tables)
+    load_batch(settings.root, specs.spec(BRONZE))
+    answer = lakehouse("maintain", "--table", BRONZE)
+    assert (answer.exit_code, answer.stdout) == (
+        0, f"{BRONZE}: nothing to do: 0 of 1 file is small (OPTIMIZE needs 8)\n",
+    )  # fmt: skip
+    write_specs(settings.tables, bronze_document("bronze.planes"))
+    planes = load_catalog(settings.tables).spec("bronze.planes")
+    load_batch(settings.root, planes)
+    commit_file(Path(settings.paths.table("bronze.planes")), 1).write_text("")
+    torn = lakehouse("health")
+    assert torn.exit_code == ExitCode.INCONSISTENT
+    assert "planes" in torn.stderr
+    assert f"{BRONZE}  in order" in _columns(torn.stdout)
+
+
+def _columns(text: str) -> str:
+    return "\n".join("  ".join(part.strip() for part in line.split("  ") if part.strip()) for line in text.split("\n"))
