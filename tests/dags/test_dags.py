@@ -71,14 +71,13 @@ def test_the_name_of_a_task_in_the_ui_has_layer_and_table(dags: dict[str, DAG]) 
     names = labels(dags["flights"])
     own = {**{table: table for table in NAMES}, **{f"{table}_gate": f"{table} gate" for table in NAMES}}
     assert names == {**own, **{sensor: sensor.replace(".files", " files") for sensor in SENSORS}}
-    assert labels(dags["table_maintenance"])["silver.weather_vacuum"] == "silver.weather vacuum"
 
 
-def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
+def test_maintenance_is_a_plan_and_a_task_for_each_action_one_at_a_time(dags: dict[str, DAG]) -> None:
     maintenance = dags["table_maintenance"]
-    assert set(maintenance.task_ids) >= {f"{table}_{step}" for table in NAMES for step in ("optimize", "vacuum")}
-    for table in NAMES:
-        assert maintenance.get_task(f"{table}_vacuum").upstream_task_ids == {f"{table}_optimize"}
+    assert set(maintenance.task_ids) == {"plan", "maintain"}
+    maintain = maintenance.get_task("maintain")
+    assert (maintain.is_mapped, maintain.pool, maintain.upstream_task_ids) == (True, "maintenance", {"plan"})
     assert maintenance.params["vacuum_dry_run"] is True
 
 
@@ -138,7 +137,8 @@ def test_every_dag_that_people_answer_starts_unpaused_and_no_other_one(dags: dic
 
 def all_tasks(dag: DAG) -> list[Any]:
     """Return the tasks of a DAG; of a mapped task an object of its class."""
-    return [task.unmap({"table": "bronze.a", "column": "b"}) if task.is_mapped else task for task in dag.tasks]
+    mapped = {"approve": {"table": "bronze.a", "column": "b"}, "maintain": {"table": "bronze.a", "job": "table_vacuum"}}
+    return [task.unmap(mapped[task.task_id]) if task.is_mapped else task for task in dag.tasks]
 
 
 def test_every_dag_has_a_description_tags_and_owners(dags: dict[str, DAG]) -> None:
@@ -162,7 +162,8 @@ def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG]) -> Non
 
 
 def assert_keeps_the_policies(task: Any) -> None:
-    assert task.pool == ("default_pool" if isinstance(task, LandingSensor) else "spark")
+    pools = {"plan": "default_pool", "maintain": "maintenance"}
+    assert task.pool == pools.get(task.task_id, "default_pool" if isinstance(task, LandingSensor) else "spark")
     assert isinstance(task.retry_policy, TypedRetryPolicy)
     assert task.retries >= 1
     assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)

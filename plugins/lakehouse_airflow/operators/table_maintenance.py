@@ -26,16 +26,20 @@ class TableMaintenanceOperator(SparkJobOperator):
     :param is_dry_run: whether only to report what the job would do. By default OPTIMIZE does its work, and for VACUUM
         the run's Param `vacuum_dry_run` decides; without that Param VACUUM only reports.
     :param sample: of how many values of `refresh_by` a verification compares the groups; 0 for all.
+    :param step: what the job does, for the name of a mapped task.
 
     The others are those of `SparkJobOperator`.
     """
 
     ui_color = "#d5d8e8"
 
-    def __init__(self, *, job: Job, is_dry_run: bool | None = None, sample: int = 0, **kwargs: Any) -> None:
+    def __init__(
+        self, *, job: Job | str, is_dry_run: bool | None = None, sample: int = 0, step: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.sample = sample
-        self.job = job
+        self.job = Job(job)
+        self.step = step
         self.is_dry_run = is_dry_run
 
     def execute(self, context: Context) -> Any:
@@ -50,16 +54,16 @@ class TableMaintenanceOperator(SparkJobOperator):
         settings = prepare_process()
         if latest_version(settings.paths.table(self.table)) < 0:
             self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)
-            return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
+            return TaskResult.of_nothing(f"{self.table} does not exist yet").of_table(self.table).to_xcom()
         if self.job is Job.TABLE_VERIFY and (reason := self._why_not_to_verify(settings)):
             self.log.info("%s: nothing to compare; no Spark is started", reason)
-            return TaskResult.of_nothing(reason).to_xcom()
+            return TaskResult.of_nothing(reason).of_table(self.table).to_xcom()
         interval = label_interval(run_dates(context), datetime.now(UTC))
         dry_run = self.is_dry_run
         if dry_run is None:
             dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
         report = self.run_job_or_raise(context, interval, dry_run=dry_run, sample=self.sample)
-        return TaskResult.of_report(report).to_xcom()
+        return TaskResult.of_report(report).of_table(self.table).to_xcom()
 
     def _why_not_to_verify(self, settings: Settings) -> str:
         """Return why there is nothing to compare; empty if there is."""

@@ -89,7 +89,7 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     dry = {"dry_run": Ended("success", {"return_value": {"subject": EVIL, "body": EVIL}})}
     add_run(database, "table_rebuild", "manual__1", dry, conf={"table": "silver.orders"}, **manual)
     joined = TaskResult(outcome=Outcome.COMMITTED, message="bronze.weather: joined 9 files", version=7)
-    optimized = {"bronze.weather_optimize": Ended("success", {"return_value": joined.to_xcom()})}
+    optimized = {"maintain": Ended("success", {"return_value": joined.of_table("bronze.weather").to_xcom()})}
     add_run(database, "table_maintenance", "scheduled__1", optimized)
     earlier = {
         "silver.orders_gate": Ended("failed", checked("silver.orders", 7), seconds=(-4000, -3990)),

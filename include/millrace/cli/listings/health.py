@@ -18,33 +18,14 @@ from millrace.cli.selection import Selection
 from millrace.cli.views import MISSING, count, new_table, size
 from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
-from millrace.control.maintenance.health import TableHealth, Verdict, table_health
-from millrace.control.maintenance.plan import MaintenanceAction, planned_actions
+from millrace.control.maintenance.health import TableHealth, Verdict
+from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 _COLOURS = {Verdict.HELD_BACK: "yellow", Verdict.NEEDS_PERSON: "red"}
-
-
-@dataclass(frozen=True)
-class MeasuredTable:
-    """A table with its health, and what maintenance would do with it.
-
-    Attributes:
-        table: the table.
-        verdict: the state of its storage.
-        reason: why.
-        health: its measures.
-        actions: what maintenance would do with it now.
-    """
-
-    table: str
-    verdict: Verdict
-    reason: str
-    health: TableHealth
-    actions: Sequence[MaintenanceAction]
 
 
 @dataclass(frozen=True)
@@ -59,7 +40,7 @@ class Measured:
     """
 
     at: datetime
-    tables: Sequence[MeasuredTable]
+    tables: Sequence[PlannedTable]
     unbuilt: Sequence[str]
     code: ExitCode
 
@@ -95,16 +76,15 @@ def show_plan(selection: Selection, settings: Settings, *, as_json: bool) -> Exi
 def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings: Settings) -> Measured:
     """Measure tables, and show the errors of those that cannot be measured, which do not stop the others."""
     ops, now = OpsTables(settings.paths), datetime.now(UTC)
-    measured, unbuilt, problems, code = list[MeasuredTable](), list[str](), list[str](), ExitCode.OK
+    measured, unbuilt, problems, code = list[PlannedTable](), list[str](), list[str](), ExitCode.OK
     for spec in in_progress(specs, "measuring the tables"):
         if isinstance(spec, InvalidSpec):
             problems.append(f"{spec.table}: its spec is wrong\n{spec.cause}")
             code = ExitCode.BAD_SPEC
             continue
         try:
-            if health := table_health(spec, catalog, ops, now):
-                actions = planned_actions(spec, health, catalog, ops, now)
-                measured.append(MeasuredTable(spec.table, health.verdict, health.reason, health, actions))
+            if table := planned_table(spec, catalog, ops, now):
+                measured.append(table)
             else:
                 unbuilt.append(spec.table)
         except MillraceError as error:
@@ -115,7 +95,7 @@ def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings
     return Measured(now, measured, unbuilt, code)
 
 
-def _overview(measured: Sequence[MeasuredTable]) -> RenderableType:
+def _overview(measured: Sequence[PlannedTable]) -> RenderableType:
     heads = ("files", "small", "size", "old files", "log")
     table = new_table("table", "storage", *heads, "why", numbers=heads)
     for each in measured:
@@ -133,7 +113,7 @@ def _overview(measured: Sequence[MeasuredTable]) -> RenderableType:
     return table
 
 
-def _details(measured: Sequence[MeasuredTable]) -> RenderableType:
+def _details(measured: Sequence[PlannedTable]) -> RenderableType:
     parts = list[RenderableType]()
     for each in measured:
         facts = new_table("", "")
@@ -175,7 +155,7 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
     yield "log", f"{counted(log.commits, 'commit')}, {log.after_checkpoint} since the checkpoint, {size(log.size)}"
 
 
-def _plan(measured: Sequence[MeasuredTable]) -> RenderableType:
+def _plan(measured: Sequence[PlannedTable]) -> RenderableType:
     actions = [action for table in measured for action in table.actions]
     if not actions:
         return Text("Nothing to do.")

@@ -99,15 +99,20 @@ def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
     """
     paths, out = settings.paths, console()
     measured = measure_tables(selection.catalog, selection.specs, settings)
-    tables = [each.table for each in measured.tables if each.actions or each.verdict is Verdict.HELD_BACK]
+    tables = [each.table for each in measured.tables if each.actions]
     ops = OpsTables(paths)
     for each in measured.tables:
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if each.table not in tables]
     for line in (*idle, *measured.remarks):
         out.print(line, markup=False, soft_wrap=True)
+    held_back = [each for each in measured.tables if each.verdict is Verdict.HELD_BACK]
+    for each in held_back:
+        way_out = "Run what is behind, or get the refused newer versions past their gate."
+        show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{way_out}")
+    code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
     if not tables:
-        return measured.code
+        return code
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
     own = {"table": tuple(tables), "interval": selection.intervals[0]}
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
@@ -121,7 +126,7 @@ def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
             bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
-    return worst([measured.code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
+    return worst([code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str = "") -> DomainArgs:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from millrace.catalog import Catalog
@@ -12,7 +12,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.job.args import Job
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.control.maintenance.file_layout import Rewrite
-from millrace.control.maintenance.health import TableHealth
+from millrace.control.maintenance.health import TableHealth, Verdict, table_health
 from millrace.control.maintenance.tombstones import old_tombstones, tombstones_to_search
 from millrace.control.maintenance.verification_due import why_not_due
 from millrace.control.ops_tables import OpsTables
@@ -31,6 +31,11 @@ class Step(StrEnum):
     def job(self) -> Job:
         """The job that does it."""
         return _JOBS[self]
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it deletes something that cannot be computed again."""
+        return self.job is Job.TABLE_VACUUM
 
 
 _JOBS = {
@@ -71,18 +76,66 @@ class MaintenanceAction:
     seconds: float | None = None
 
 
-def planned_actions(
-    spec: AnySpec, health: TableHealth, catalog: Catalog, ops: OpsTables, now: datetime
-) -> tuple[MaintenanceAction, ...]:
-    """Return what maintenance would do with a table that exists, in its order.
+@dataclass(frozen=True)
+class PlannedTable:
+    """A table with its health, and what maintenance would do with it.
+
+    Attributes:
+        table: the table.
+        verdict: the state of its storage.
+        reason: why.
+        health: its measures.
+        actions: what maintenance would do with it now, in its order.
+    """
+
+    table: str
+    verdict: Verdict
+    reason: str
+    health: TableHealth
+    actions: tuple[MaintenanceAction, ...]
+
+
+def planned_table(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime) -> PlannedTable | None:
+    """Measure a table, and plan its maintenance; None if it was never written.
 
     Raises:
         TornLogError: a log cannot be read.
+        MillraceError: its retention has an unknown form.
     """
-    return tuple(
+    health = table_health(spec, catalog, ops, now)
+    if health is None:
+        return None
+    actions = tuple(
         MaintenanceAction(spec.table, step, reason, _IF_LEFT[step], size, _seconds(health, step, size))
         for step, reason, size in _steps(spec, health, catalog, ops, now)
     )
+    return PlannedTable(spec.table, health.verdict, health.reason, health, actions)
+
+
+def actions_of_run(
+    tables: Iterable[PlannedTable], *, deletes: bool, most_bytes: int, most_actions: int
+) -> list[MaintenanceAction]:
+    """Return the actions of one run, a job of a table once; what is over is left to the next run.
+
+    The tables come first that were rewritten the longest ago, so that each has its turn.
+
+    Args:
+        tables: the planned tables.
+        deletes: whether the run may delete files and deleted keys.
+        most_bytes: the most bytes that it rewrites or deletes, but one action at least.
+        most_actions: the most actions.
+    """
+    never = datetime.min.replace(tzinfo=UTC)
+    chosen: dict[tuple[str, Job], MaintenanceAction] = {}
+    left = most_bytes
+    for table in sorted(tables, key=lambda each: each.health.maintained.optimized_at or never):
+        for action in table.actions:
+            key, size = (action.table, action.step.job), action.size or 0
+            fits = len(chosen) < most_actions and (size <= left or not chosen)
+            if key not in chosen and fits and (deletes or not action.step.deletes):
+                chosen[key] = action
+                left -= size
+    return list(chosen.values())
 
 
 def _steps(

@@ -48,7 +48,7 @@ _WORK = {
 }
 """The name of an operator, as Airflow stores it -> what its tasks do."""
 
-_SUFFIXES = (".files", "_gate", "_optimize", "_vacuum")
+_SUFFIXES = (".files", "_gate")
 """The tasks of the factory are named after their table, with one of these at the end."""
 
 _OF_FORM = (Work.REPLAY, Work.REBUILD, Work.APPROVAL)

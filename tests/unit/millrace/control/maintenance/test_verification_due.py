@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millrace.contracts.spec.table_spec import GoldSpec
+import pytest
+
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import VALUES_TO_VERIFY, GoldSpec
 from millrace.control.gates.result import GateResult
 from millrace.control.maintenance.verification_due import record_verified, why_not_due
 from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
-from tests.support.documents.specs import catalog_of, gold_query_spec, gold_spec, silver_spec
+from tests.support.documents.specs import (
+    Document,
+    bronze_document,
+    catalog_of,
+    gold_document,
+    gold_query_spec,
+    gold_spec,
+    query_document,
+    silver_document,
+    silver_spec,
+    write_specs,
+)
 from tests.support.ledger.delta_tables import append, create_table, judge, load_batch, optimize
 
 SPEC = gold_spec()
@@ -61,3 +75,24 @@ def test_a_table_that_only_other_tools_have_written_has_unknown_sources(tmp_path
     create_table(paths.table(GOLD))
     judge(tmp_path, SPEC, version := append(paths.table(GOLD)))
     assert due(ops) == f"{GOLD}: no batch has written version {version}, so that its sources are unknown"
+
+
+@pytest.mark.parametrize(
+    ("document", "values"),
+    [
+        (gold_document(maintenance={"verify": 4}), 4),
+        (gold_document(), VALUES_TO_VERIFY),
+        (gold_document(maintenance={"verify": "off"}), 0),
+        (gold_document(maintenance={"verify": 0}), 0),
+        (query_document("gold.revenue_daily"), VALUES_TO_VERIFY),
+        (query_document("gold.revenue_daily", refresh="full"), 0),
+    ],
+    ids=["so many", "by default", "off", "none", "a query by a column that is found", "a query as a whole"],
+)
+def test_some_values_are_verified_unless_the_spec_says_no_or_each_run_computes_all(
+    tmp_path: Path, document: Document, values: int
+) -> None:
+    write_specs(tmp_path, bronze_document(), silver_document(), document)
+    spec = load_catalog(tmp_path).spec(GOLD)
+    assert isinstance(spec, GoldSpec)
+    assert spec.values_to_verify == values

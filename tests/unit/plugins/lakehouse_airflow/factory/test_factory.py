@@ -17,20 +17,16 @@ from hypothesis import strategies as st
 
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
+from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from millrace.catalog import load_catalog
-from millrace.contracts.job.args import Job
-from millrace.contracts.spec.table_spec import VALUES_TO_VERIFY
 from millrace.errors import SpecError
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import (
-    Document,
     bronze_document,
     gold_document,
-    query_document,
     silver_document,
     write_spec,
     write_specs,
@@ -40,10 +36,6 @@ from tests.support.silver.known_customers import known_customer, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
-
-
-def without(document: Document, *keys: str) -> Document:
-    return {key: value for key, value in document.items() if key not in keys}
 
 
 @pytest.mark.usefixtures("tables")
@@ -83,13 +75,13 @@ def test_everything_that_airflow_offers_for_a_dag_and_its_tasks_can_be_given() -
         "shop", schedule="0 0 * * *", start_date=START, owner="platform", default_args=tasks, **given
     )
     files = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", default_args=tasks, **given)
-    for dag, with_spark in ((shop, 6), (files, 7)):
+    for dag, with_spark in ((shop, 6), (files, 1)):
         assert (dag.max_active_runs, dag.tags, len(dag.deadline)) == (3, {"shop"}, 1)
         assert dag.has_on_failure_callback
         assert DagSerialization.to_dict(dag)
-        assert len([task for task in dag.tasks if isinstance(task, SparkJobOperator)]) == with_spark
+        assert len([task for task in dag.tasks if task.is_mapped or isinstance(task, SparkJobOperator)]) == with_spark
         for task in dag.tasks:
-            pool = "default_pool" if isinstance(task, LandingSensor) else "large"
+            pool = "default_pool" if isinstance(task, LandingSensor | MaintenancePlanOperator) else "large"
             assert (task.pool, task.retries, task.retry_policy, task.weight_rule) == (pool, 1, None, "absolute")
             assert task.on_retry_callback == [page_somebody]
 
@@ -178,42 +170,17 @@ def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_ta
         kept = load_catalog(Path(folder)).specs
         assert kept
         build_gate_override_dag(owner="platform")
-        maintenance = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
-        assert {f"{table}_vacuum" for table in kept} <= set(maintenance.task_ids)
+        build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
 
 
-def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
-    write_specs(tables, bronze_document("bronze.returns", owner="sales", maintenance={"optimize": "off"}))
-    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", vacuum_dry_run=False)
-    jobs = {task.task_id: task.job for task in dag.tasks if isinstance(task, SparkJobOperator)}
-    assert jobs["bronze.returns_vacuum"] is Job.TABLE_VACUUM
-    assert "bronze.returns_optimize" not in jobs
-    assert jobs["bronze.orders_optimize"] is Job.TABLE_OPTIMIZE
+def test_maintenance_has_the_form_the_bound_and_the_owner_that_its_file_states() -> None:
+    bound = {"vacuum_dry_run": False, "most_bytes": 5}
+    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", **bound)  # type: ignore[arg-type]
     assert dag.params["vacuum_dry_run"] is False
+    plan = dag.get_task("plan")
+    assert isinstance(plan, MaintenancePlanOperator)
+    assert plan.most_bytes == 5
     assert dag.owner == "platform", "Airflow shows the owners of all tasks as those of the DAG, in any order"
-
-
-@pytest.mark.parametrize(
-    ("document", "values"),
-    [
-        (gold_document(maintenance={"verify": 4}), 4),
-        (gold_document(), VALUES_TO_VERIFY),
-        (gold_document(maintenance={"verify": "off"}), None),
-        (gold_document(maintenance={"verify": 0}), None),
-        (without(gold_document(), "refresh_by", "refresh_from"), None),
-        (query_document("gold.revenue_daily"), VALUES_TO_VERIFY),
-        (query_document("gold.revenue_daily", refresh="full"), None),
-    ],
-    ids=["so many", "by default", "off", "none", "whole", "a query by a column that is found", "a query as a whole"],
-)
-def test_some_values_of_a_gold_table_are_verified_unless_its_spec_says_no_or_each_run_computes_all(
-    tables: Path, document: Document, values: int | None
-) -> None:
-    write_specs(tables, document)
-    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
-    verifying = [task for task in dag.tasks if isinstance(task, TableMaintenanceOperator) and task.sample]
-    expected = [("gold.revenue_daily_verify", Job.TABLE_VERIFY, values)] if values else []
-    assert [(task.task_id, task.job, task.sample) for task in verifying] == expected
 
 
 @pytest.mark.usefixtures("tables")

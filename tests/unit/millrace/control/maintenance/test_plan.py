@@ -1,0 +1,64 @@
+"""What maintenance does in one run: each job of a table once, within bounds, and each table in its turn."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
+from millrace.control.maintenance.maintained import Maintained
+from millrace.control.maintenance.plan import PlannedTable, Step, actions_of_run, planned_table
+from millrace.control.ops_tables import OpsTables
+from millrace.paths import LakehousePaths
+from tests.support.documents.specs import catalog_of, silver_spec
+from tests.support.ledger.delta_tables import append, create_table
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST, SECOND = silver_spec(), silver_spec(table="silver.planes")
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[PlannedTable]:
+    """Two tables of small files, the first optimized later than the second; each has an old file of 5 bytes."""
+    ops = OpsTables(LakehousePaths(tmp_path))
+    planned = []
+    for days, spec in ((2, FIRST), (1, SECOND)):
+        path = Path(str(ops.paths.table(spec.table)))
+        identity = create_table(path, deletedFileRetentionDuration="interval 0 hours")
+        for _ in range(LEAST_SMALL_FILES):
+            append(path)
+        (path / "stray.parquet").write_bytes(b"12345")
+        known = Maintained(table_id=identity, optimized_at=LONG_AGO + timedelta(days=days))
+        ops.states.change(spec.table, (Maintained, lambda _, known=known: known))
+        table = planned_table(spec, catalog_of(spec), ops, datetime.now(UTC) + timedelta(seconds=5))
+        assert table is not None
+        planned.append(table)
+    return planned
+
+
+def chosen(tables: list[PlannedTable], *, deletes: bool = True, size: int = 10**9, actions: int = 9) -> list[str]:
+    found = actions_of_run(tables, deletes=deletes, most_bytes=size, most_actions=actions)
+    return [f"{action.table} {action.step}" for action in found]
+
+
+def test_the_table_that_was_optimized_longest_ago_comes_first_and_what_is_over_is_left(
+    tables: list[PlannedTable],
+) -> None:
+    first, second = (table.actions for table in tables)
+    assert [action.step for action in first] == [Step.BIN_PACK, Step.VACUUM]
+    every = [f"{table} {step}" for table in (SECOND.table, FIRST.table) for step in ("bin-pack", "vacuum")]
+    assert chosen(tables) == every
+    assert chosen(tables, actions=3) == every[:3]
+    assert chosen(tables, size=1) == every[:1], "one action at least"
+    size = second[0].size
+    assert size
+    assert chosen(tables, size=size + 5) == every[:2]
+    assert chosen(tables, deletes=False) == [every[0], every[2]]
+
+
+def test_a_job_of_a_table_is_done_once(tables: list[PlannedTable]) -> None:
+    table = tables[0]
+    twice = PlannedTable(table.table, table.verdict, table.reason, table.health, table.actions * 2)
+    assert chosen([twice]) == [f"{FIRST.table} bin-pack", f"{FIRST.table} vacuum"]

@@ -1,0 +1,49 @@
+"""The task that plans maintenance: a task for each action, the errors of single tables, figures for their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
+from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
+from millrace.contracts.job.args import Job
+from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
+from millrace.control.maintenance.health_days import HealthDays
+from millrace.control.ops_tables import OpsTables
+from millrace.paths import LakehousePaths
+from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.ledger.delta_tables import append, commit_file, create_table
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+
+
+def test_each_action_is_a_task_and_a_table_that_cannot_be_measured_fails_in_its_own(
+    house: House, run_of: Callable[..., dict[str, Any]]
+) -> None:
+    ops = OpsTables(LakehousePaths(house.root))
+    write_specs(house.folder / "tables", bronze_document("bronze.planes"), bronze_document("bronze.unbuilt"))
+    for table, files in (("bronze.orders", LEAST_SMALL_FILES), ("bronze.planes", 1)):
+        create_table(Path(str(ops.paths.table(table))), deletedFileRetentionDuration="interval 0 hours")
+        for _ in range(files):
+            append(Path(str(ops.paths.table(table))))
+    (house.root / "bronze" / "orders" / "stray.parquet").write_bytes(b"12345")
+    commit_file(house.root / "bronze" / "planes", 1).write_text("")
+    context = {
+        **run_of(run_type="manual", logical_date=None, start=None, end=None),
+        "params": {"vacuum_dry_run": False},
+    }
+    planned = MaintenancePlanOperator(task_id="plan").execute(context)
+    broken, optimize, vacuum = planned
+    assert broken == {"table": "bronze.planes", "job": "table_optimize", "step": "not measured"}
+    assert optimize == {"table": "bronze.orders", "job": "table_optimize", "step": "bin-pack", "sample": 0}
+    assert (vacuum["table"], vacuum["step"]) == ("bronze.orders", "vacuum")
+    days = ops.states.read("bronze.orders", HealthDays)
+    assert days is not None
+    assert days.days[-1].small_files == LEAST_SMALL_FILES
+    mapped = [TableMaintenanceOperator(task_id=f"m{at}", **each) for at, each in enumerate(planned)]  # type: ignore[arg-type]
+    assert [task.job for task in mapped] == [Job.TABLE_OPTIMIZE, Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM]
+    context["params"]["vacuum_dry_run"] = True
+    assert [each["step"] for each in MaintenancePlanOperator(task_id="plan").execute(context)] == [
+        "not measured", "bin-pack",
+    ]  # fmt: skip
