@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.ledger.states.measures import Measures, measure, newer_measures
 from millrace.control.ledger.states.table_state import StatePart, tolerate_state_errors
 from millrace.control.maintenance.health import TableHealth, Verdict, table_health
 from millrace.control.ops_tables import OpsTables
@@ -59,7 +60,7 @@ class HealthDays(StatePart):
 def keep_health(
     spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime, measured: TableHealth | None = None
 ) -> None:
-    """Store the health of a table as that of the day; of several measures of a day the last one stays.
+    """Store the health of a table as that of the day, with its size; of several measures of a day the last one stays.
 
     Args:
         spec: the table.
@@ -70,7 +71,12 @@ def keep_health(
     """
     with tolerate_state_errors(spec.table):
         if health := measured or table_health(spec, catalog, ops, now):
-            ops.states.change(spec.table, (HealthDays, partial(_with_today, _day_of(health, now.date()), health)))
+            sizes = measure(ops.paths.table(spec.table))
+            ops.states.change(
+                spec.table,
+                (HealthDays, partial(_with_today, _day_of(health, now.date()), health)),
+                (Measures, partial(newer_measures, now=sizes)),
+            )
 
 
 def _with_today(today: HealthDay, health: TableHealth, stored: HealthDays | None) -> HealthDays:
