@@ -72,14 +72,14 @@ class OrdersTable:
         judged = JudgedVersion(self.path, version, "rules", table_rows(self.path, version))
         with own_session(GATE_CONF) as session:
             change = change_since(self.last if by_change else None, judged, session, "cheaper", proof_after=50)
-            checked = check_rules(read_version(session, self.path, version), self.suite, change=change)
-        if not all(check.passed for check in checked.checks):
-            raise RuntimeError(f"rules failed: {[check for check in checked.checks if not check.passed]}")
+            checks, lasting = check_rules(read_version(session, self.path, version), self.suite, change=change)
+        if not all(check.passed for check in checks):
+            raise RuntimeError(f"rules failed: {[check for check in checks if not check.passed]}")
         if by_change:
-            ways = {check.judged_by for check in checked.checks}
+            ways = {check.judged_by for check in checks}
             if self.last and ways != {str(change)}:
                 raise RuntimeError(f"not only by the change: {ways}")
-            self.last = next_figures(judged, change, checked.lasting)
+            self.last = next_figures(judged, change, lasting)
 
 
 def main(work: Path, costs: Path) -> None:

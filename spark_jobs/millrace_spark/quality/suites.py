@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime, time
 from typing import Any
 
@@ -35,27 +35,13 @@ _IN_RULE = {"column", "column_A", "column_B", "column_list", "condition", "query
 """The arguments that are part of `Expectation.rule`."""
 
 
-@dataclass(frozen=True)
-class CheckedRules:
-    """The results of all rules for one version.
-
-    Attributes:
-        checks: the results, in the order of the rules, and a last one if figures that followed from change to change
-            are not those of all rows.
-        lasting: the figures with which the check of the next version can begin; empty if none were computed.
-    """
-
-    checks: tuple[CheckResult, ...] = ()
-    lasting: Facts = field(default_factory=dict)
-
-
 def check_rules(
     df: DataFrame,
     rules: Sequence[Expectation],
     version: ComparableVersion | None = None,
     change: VersionChange | None = None,
     restricted: RestrictedRules = NO_RESTRICTED_RULES,
-) -> CheckedRules:
+) -> tuple[tuple[CheckResult, ...], Facts]:
     """Check each rule on `df`, one exact table version.
 
     One pass evaluates all rules that need only figures; Great Expectations evaluates the other rules, and is imported
@@ -65,6 +51,10 @@ def check_rules(
 
     A rule with a narrower band gives one result: that of the band that fails, if it is violated, else of the band that
     warns.
+
+    Returns:
+        The results, in the order of the rules, and a last one if figures that followed from change to change are not
+        those of all rows; and the figures with which the check of the next version can begin.
 
     Args:
         df: the rows of the version.
@@ -83,7 +73,7 @@ def check_rules(
     results = [[next(checks) for _ in rule.bands] for rule in rules]
     # The widest band is the first one.
     worst = (next((check for check in bands if not check.passed), bands[0]) for bands in results)
-    return CheckedRules((*worst, *carried_check(figures.wrong)), figures.lasting)
+    return (*worst, *carried_check(figures.wrong)), figures.lasting
 
 
 def _evaluate(

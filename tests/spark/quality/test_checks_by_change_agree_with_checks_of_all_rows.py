@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from millrace.contracts.job.report import CheckResult
 from millrace.contracts.spec.expectation import Expectation
-from millrace_spark.quality.suites import CheckedRules
 from tests.support.quality.checked_table import OTHER, CheckedTable, Step
 from tests.support.quality.odd_frames import EDGES, PAIRS, arrow, rows, rule
 from tests.support.quality.table_rules import table_rules
@@ -84,13 +85,13 @@ def missing_by_joins(spark: SparkSession, table: CheckedTable) -> list[int]:
     return [rows.join(other, on=names, how="left_anti").count() for rows, names in zip(stated, columns, strict=True)]
 
 
-def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:
+def agreed(by_change: Sequence[CheckResult], of_all_rows: Sequence[CheckResult]) -> list[str]:
     """Require the same results, and return how each rule was judged."""
     results, whole = (
-        [check.model_copy(update={"judged_by": ""}) for check in side.checks] for side in (by_change, of_all_rows)
+        [check.model_copy(update={"judged_by": ""}) for check in side] for side in (by_change, of_all_rows)
     )
     assert results == whole
-    return [check.judged_by for check in by_change.checks]
+    return [check.judged_by for check in by_change]
 
 
 @pytest.mark.slow
@@ -124,7 +125,7 @@ def test_a_check_by_what_changed_has_the_results_of_a_check_of_all_rows(
             table.apply(step, to_other=to_other)
         by_change, of_all_rows = table.check()
         agreed(by_change, of_all_rows)
-        of_others = [check for check in by_change.checks if "_in_other_table" in check.rule]
+        of_others = [check for check in by_change if "_in_other_table" in check.rule]
         assert [check.unexpected_rows for check in of_others] == missing_by_joins(spark, table)
 
 
@@ -157,7 +158,7 @@ def test_only_what_does_not_follow_from_the_changes_of_both_tables_reads_all_row
 
     def checked() -> tuple[list[str], set[Any]]:
         by_change, of_all_rows = table.check()
-        missing = by_change.checks[-1]
+        missing = by_change[-1]
         assert missing.unexpected_rows == len(missing.samples)
         return agreed(by_change, of_all_rows), set(missing.samples)
 
@@ -201,14 +202,14 @@ def test_a_sum_of_long_decimals_that_may_overflow_in_some_order_of_the_rows_is_t
 
     def checked() -> tuple[list[str], list[Any]]:
         by_change, of_all_rows = table.check()
-        return agreed(by_change, of_all_rows), [check.observed for check in by_change.checks]
+        return agreed(by_change, of_all_rows), [check.observed for check in by_change]
 
     most = "9" * 28
     table.create(money("1.5", "2.5"), arrow([]))
     assert checked() == (["all rows"] * 3, [4.0, 2.0, None])
     table.apply(("insert", money(most, f"-{most}")))
     by_change, _ = table.check()
-    assert {check.judged_by for check in by_change.checks[:2]} <= {"", "all rows"}, "the order of the rows decides"
+    assert {check.judged_by for check in by_change[:2]} <= {"", "all rows"}, "the order of the rows decides"
     table.apply(("insert", money(most)))
     judged, observed = checked()
     assert (judged, observed[:2]) == (["", "", "the change since version 1"], [None, None]), "the sum has 39 digits"

@@ -94,7 +94,7 @@ def test_each_passes_on_a_spark_table_and_one_of_each_kind_fails(planes: DataFra
     cases += [(name, {**PASSING[name], **arguments}, False) for name, arguments in OTHERWISE.items()]
     cases += [(COMMON, {"column": column, "value_set": [value]}, passes) for column, value, passes in VALUES]
     rules = [Expectation(name=name, arguments=arguments, action="warn") for name, arguments, _ in cases]
-    checks = check_rules(planes, rules).checks
+    checks, _ = check_rules(planes, rules)
     assert [(check.bounded_rule, check.error) for check in checks if check.error] == []
     assert [check.rule for check in checks] == [rule.rule for rule in rules]
     assert [check for check, (_, _, passes) in zip(checks, cases, strict=True) if check.passed is not passes] == []

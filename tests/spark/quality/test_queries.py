@@ -29,7 +29,7 @@ def check(orders: DataFrame, *queries: str, customers: DataFrame | None = None) 
         Expectation(name="expect_query_to_return_no_rows", arguments={"query": query}, action="fail")
         for query in queries
     ]
-    return check_rules(orders, rules, checked).checks
+    return check_rules(orders, rules, checked)[0]
 
 
 def test_the_rows_of_a_query_are_counted_and_some_are_shown(orders: DataFrame) -> None:

@@ -60,7 +60,7 @@ def test_rules_take_one_query_with_one_list_of_files_and_samples_another_one(tmp
     table = CheckedTable(tmp_path, row_rules(columns, 100))
     table.create(rows_of(columns, 0, 1000), rows_of(columns, 0, 0))
     checked, _ = table.check()
-    assert [check.passed for check in checked.checks] == [False] * 20 + [True] * 20
+    assert [check.passed for check in checked] == [False] * 20 + [True] * 20
     assert [listings(plan) for plan in plans] == [1, 1]
 
 
@@ -80,7 +80,7 @@ def test_rules_by_the_change_read_it_once_and_list_the_files_of_each_combination
     table.apply(("update", ({"a": "a + 1000", "c": "c + 1"}, "a >= 950")))
     table.apply(("insert", rows_of(columns, 1000, 1050)))
     checked, _ = table.check()
-    assert {check.judged_by for check in checked.checks} == {"the change since version 0"}
+    assert {check.judged_by for check in checked} == {"the change since version 0"}
     # Delta looks for the files of two columns' values, and for those of a pair of columns.
     assert [listings(plan) for plan in plans] == [0, 3, *of_all_rows]
 
@@ -96,7 +96,7 @@ def test_a_large_table_is_judged_by_what_changed_unless_much_did_or_the_setting_
     def judged_by(rows: int) -> str:
         new = spark.range(rows).toDF("n").write.format("delta").option("userMetadata", batch)
         new.mode("append").save(str(table.path))
-        [check] = table.check()[0].checks
+        [check] = table.check()[0]
         return check.judged_by
 
     assert [judged_by(rows) for rows in (1, 100, 4_000)] == [ALL_ROWS, "the change since version 1", ALL_ROWS]

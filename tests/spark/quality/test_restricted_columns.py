@@ -65,7 +65,7 @@ def checked(people: DataFrame, rules: list[Expectation], of: RestrictedRules) ->
         interval_end=datetime(2013, 1, 1, tzinfo=UTC),
         rows_of=lambda _, at: 1 if at == 4 else 2,
     )
-    return check_rules(people, rules, version, None, of).checks
+    return check_rules(people, rules, version, None, of)[0]
 
 
 def text_of(checks: tuple[CheckResult, ...]) -> str:

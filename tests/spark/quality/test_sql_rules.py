@@ -51,7 +51,7 @@ def test_a_version_fails_by_its_rows_with_samples_of_the_columns_that_the_condit
             rule(AMOUNT, mostly=0.75),
             rule(AMOUNT, mostly=0.76),
         ],
-    ).checks
+    )[0]
     assert (failed.passed, failed.unexpected_rows, failed.error) == (False, 1, "")
     assert failed.samples == ('{"amount":-2,"kind":"sale"}',)
     assert (failed.rule, failed.expected) == (f"expect_sql({AMOUNT})", {})
@@ -67,7 +67,7 @@ def test_a_condition_with_an_error_is_blamed_alone(orders: DataFrame) -> None:
         "amount >": "PARSE_SYNTAX_ERROR",
         "CAST(kind AS INT) > 0": "CAST_INVALID_INPUT",
     }
-    *wrong, sound = check_rules(orders, [*map(rule, causes), rule(AMOUNT)]).checks
+    *wrong, sound = check_rules(orders, [*map(rule, causes), rule(AMOUNT)])[0]
     for check, cause in zip(wrong, causes.values(), strict=True):
         assert not check.passed
         assert cause in check.error
@@ -85,10 +85,10 @@ def test_a_wrong_condition_on_rows_is_a_wrong_spec(orders: DataFrame, condition:
 
 def test_a_field_of_a_struct_is_shown_with_its_column(orders: DataFrame) -> None:
     df = orders.selectExpr("struct(amount, kind) AS sale")
-    (check,) = check_rules(df, [rule("sale.amount > -3")]).checks
+    (check,) = check_rules(df, [rule("sale.amount > -3")])[0]
     assert (check.unexpected_rows, check.samples) == (1, ('{"sale":{"amount":-3,"kind":null}}',))
 
 
 def test_an_empty_table_passes(orders: DataFrame) -> None:
-    (check,) = check_rules(orders.limit(0), [rule(AMOUNT)]).checks
+    (check,) = check_rules(orders.limit(0), [rule(AMOUNT)])[0]
     assert (check.passed, check.unexpected_rows) == (True, 0)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from millrace.contracts.job.report import CheckResult
 from millrace.contracts.spec.expectation import Expectation
 from millrace.control.gates.judged_figures import JudgedFigures
 from millrace.control.ledger.states.measures import table_rows
@@ -18,7 +19,7 @@ from millrace.settings import GateReads
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
 from millrace_spark.quality.fused.one_pass import GATE_CONF
-from millrace_spark.quality.suites import CheckedRules, check_rules
+from millrace_spark.quality.suites import check_rules
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from millrace_spark.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
@@ -69,16 +70,16 @@ class CheckedTable:
         else:
             table.optimize.compact(commit_properties=commit)
 
-    def check(self) -> tuple[CheckedRules, CheckedRules]:
+    def check(self) -> tuple[tuple[CheckResult, ...], tuple[CheckResult, ...]]:
         """Return the check by what changed since the last check, and that of all rows."""
         version, others = latest_version(self.path), {OTHER: (self.other, latest_version(self.other))}
         judged = JudgedVersion(self.path, version, "rules", table_rows(self.path, version), others)
         with own_session(GATE_CONF) as session:
             df, compared = read_version(session, self.path, version), self._compared(session, judged)
             change = change_since(self.last, judged, session, self.reads, self.proof_after)
-            by_change = check_rules(df, self.rules, compared, change)
-            of_all_rows = check_rules(df, self.rules, compared) if change else by_change
-        self.last = next_figures(judged, change, by_change.lasting)
+            by_change, lasting = check_rules(df, self.rules, compared, change)
+            of_all_rows = check_rules(df, self.rules, compared)[0] if change else by_change
+        self.last = next_figures(judged, change, lasting)
         return by_change, of_all_rows
 
     def _compared(self, session: SparkSession, judged: JudgedVersion) -> ComparableVersion:

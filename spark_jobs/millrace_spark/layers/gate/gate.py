@@ -12,6 +12,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from millrace.contracts.job.report import CheckResult
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.column_types import TYPES
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, REFERENCES
@@ -30,7 +31,7 @@ from millrace.errors import RestoreError, TornLogError
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest
 from millrace_spark.quality.fused.one_pass import GATE_CONF
-from millrace_spark.quality.suites import CheckedRules, check_rules
+from millrace_spark.quality.suites import check_rules
 from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
 from millrace_spark.quality.verdicts.carried_figures import carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import APPLIED, IN_TABLE, ComparableVersion
@@ -108,7 +109,7 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
     spec, path = context.spec, context.paths.table(context.spec.table)
     certified = verdicts.certified if verdicts else None
     facts, others = version_facts(context, version, certified), other_tables(context)
-    checked = CheckedRules()
+    checks: tuple[CheckResult, ...] = ()
     figures: JudgedFigures | None = None
     if spec.table_rules:
         with context.reading_session(GATE_CONF) as session:
@@ -119,10 +120,10 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             last, settings = context.ops.gates.judged_figures(spec.table), context.settings
             change = change_since(last, judged, session, settings.gate_reads, settings.gate_proof_after)
             restricted = RestrictedRules(context.restricted(spec.table), context.restricted)
-            checked = check_rules(frame, spec.table_rules, compared, change, restricted)
-            figures = next_figures(judged, change, checked.lasting)
+            checks, lasting = check_rules(frame, spec.table_rules, compared, change, restricted)
+            figures = next_figures(judged, change, lasting)
     found_wrong = failed_verification(verdicts, path, version)
-    checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
+    checks = (found_wrong, *checks) if found_wrong else checks
     refused = refusal_text(spec.table, version, checks, certified, context.args.interval)
     if found_wrong:
         refused += f"\n{wrong_rows_way_out(spec.table)}"
