@@ -166,6 +166,9 @@ class Settings(ProjectSettings):
             their cost; `changes`, what changed, where the results follow from that; `all_rows`.
         gate_proof_after: after how many versions that were checked by what changed a gate reads all rows as well, and
             compares.
+        page_wait_s: how many seconds a page of Airflow waits while others read the lakehouse, before it says so.
+        plan_files: how many files of one landing folder a backfill plan compares with the ledger: 100,000 take
+            seconds, and some 100 MB.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
@@ -187,6 +190,8 @@ class Settings(ProjectSettings):
     row_values_for: Literal["editors", "log_readers"] = "editors"
     gate_reads: GateReads = "cheaper"
     gate_proof_after: int = Field(default=50, ge=1)
+    page_wait_s: float = Field(default=5.0, gt=0)
+    plan_files: int = Field(default=100_000, ge=1)
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
     metrics_token: SecretStr = SecretStr("")

@@ -39,9 +39,6 @@ from millrace.settings import Settings
 PLAN_SECONDS = 20.0
 """How long a page may plan: twice as long as brokers may take that do not answer."""
 
-PLAN_FILES = 100_000
-"""The most files of one landing folder that a page compares with the ledger: seconds, and some 100 MB."""
-
 _EVERY_DAY = "0 0 * * *"
 
 
@@ -98,7 +95,7 @@ def _planned(
         "plan": plan,
         "days": days,
         "answer": _answer(plan, sum(day.writes > 0 for day in days)),
-        "plan_files": PLAN_FILES,
+        "plan_files": Settings().plan_files,
         "plan_seconds": PLAN_SECONDS,
         "kinds": [kind for kind in PlanKind if any(kind in work.kinds for work in plan.tables)],
         "readers": readers,
@@ -113,15 +110,15 @@ def _planned(
 
 def _plan(reader: LakehouseReader, catalog: Catalog, domain: str, window: Window, now: datetime) -> Any:
     """Return the plan with what is known of past batches, and the tables besides that would be behind."""
-    until = time.monotonic() + PLAN_SECONDS
+    settings, until = Settings().absolute(), time.monotonic() + PLAN_SECONDS
 
     def is_enough(files: int) -> bool:
-        return files >= PLAN_FILES or time.monotonic() > until
+        return files >= settings.plan_files or time.monotonic() > until
 
     specs = [spec for spec in catalog.of_domain(domain) if not window.tables or spec.table in window.tables]
     overviews = {each.table: each for each in reader.read(now, no_failed_tasks)}
     with reader.ledger() as ops:
-        planner = Planner(catalog, Settings().absolute(), ops=ops, is_enough=is_enough)
+        planner = Planner(catalog, settings, ops=ops, is_enough=is_enough)
         plan = plan_window(RunPlanner(planner, reprocess=window.reprocess), specs, window.days, PLAN_SECONDS)
         starts = [day.start for day in plan.intervals]
         past = {spec.table: past_batches(ops.ledger, overviews[spec.table], starts) for spec in specs}

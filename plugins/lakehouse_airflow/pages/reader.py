@@ -16,9 +16,9 @@ from millrace.errors import MillraceError, NotReadyError
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.settings import Settings
 
-MOST_AT_ONCE, PATIENCE_S = 8, 5.0
-"""The pages that may read at the same time, and how long one more waits. The API server has 40 threads for all pages,
-also for Airflow's own; a store that does not answer would take them all."""
+MOST_AT_ONCE = 8
+"""The pages that may read at the same time. The API server has 40 threads for all pages, also for Airflow's own; a
+store that does not answer would take them all."""
 
 MOST_PLANS = 2
 """The pages among them that may plan at the same time: a plan lists landing folders, which no limit breaks off."""
@@ -37,7 +37,7 @@ def lakehouse() -> Iterator[LakehouseReader]:
         NotReadyError: as many pages as may read at the same time wait for the store.
     """
     settings = Settings().absolute()
-    if not _places.acquire(timeout=PATIENCE_S):
+    if not _places.acquire(timeout=settings.page_wait_s):
         raise NotReadyError(f"{settings.root}: other pages wait for its storage", "Try again when the storage answers.")
     try:
         variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
@@ -55,7 +55,7 @@ def lakehouse_to_plan() -> Iterator[LakehouseReader]:
     Raises:
         NotReadyError: as many pages as may plan at the same time do, or wait for a store.
     """
-    if not _plans.acquire(timeout=PATIENCE_S):
+    if not _plans.acquire(timeout=Settings().page_wait_s):
         raise NotReadyError("Other plans are being made, or wait for their landing folders", "Try again in a moment.")
     try:
         with lakehouse() as reader:

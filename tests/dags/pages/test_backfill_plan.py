@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from typer.testing import CliRunner
 
 from lakehouse_airflow.intervals import interval_of
-from lakehouse_airflow.pages import backfill_plan, reader
+from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, run_page_path, table_path
 from lakehouse_airflow.ui.run_notes import dates_of
@@ -251,7 +251,7 @@ def test_who_may_not_edit_the_dag_sees_no_value_of_a_row(server: TestClient, mon
 def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "PATIENCE_S", 0.1)
+    monkeypatch.setenv("LAKEHOUSE_PAGE_WAIT_S", "0.1")
     headers = login(server, "ann")
     with ExitStack() as waiting:
         for _ in range(MOST_PLANS):
@@ -265,11 +265,11 @@ def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
 def test_a_folder_with_more_files_than_a_page_compares_is_named(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill_plan, "PLAN_FILES", 5000)
+    monkeypatch.setenv("LAKEHOUSE_PLAN_FILES", "50")
     folder = Path(os.environ["LAKEHOUSE_LANDING"]) / "orders" / "date=2013-01-05"
     folder.mkdir()
-    for number in range(5001):
+    for number in range(51):
         (folder / f"{number}.json").write_text("{}")
     page = plan(server, "?first=2013-01-05&last=2013-01-05&table=bronze.orders")
-    assert "A run would load at least 5,000 landing files and write 1 table on 1 of 1 day" in page.words
-    assert "A landing folder of bronze.orders has more files than a page compares: 5,000," in page.words
+    assert "A run would load at least 50 landing files and write 1 table on 1 of 1 day" in page.words
+    assert "A landing folder of bronze.orders has more files than a page compares: 50," in page.words

@@ -196,7 +196,7 @@ def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatc
 def test_pages_that_wait_for_the_storage_leave_threads_for_airflows_own_pages(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "PATIENCE_S", 0.1)
+    monkeypatch.setenv("LAKEHOUSE_PAGE_WAIT_S", "0.1")
     with ExitStack() as waiting:
         for _ in range(MOST_AT_ONCE):
             waiting.enter_context(reader.lakehouse())
