@@ -21,7 +21,7 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.paths import LakehousePaths
-from millrace_spark.delta_io.conflicts import conflict_of
+from millrace_spark.delta_io.conflict_policy import conflict_of
 from millrace_spark.delta_io.contest import Contest
 from millrace_spark.delta_io.maintenance import optimize
 from millrace_spark.layers.maintenance.maintenance import LeasedTable

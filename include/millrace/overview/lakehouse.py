@@ -19,9 +19,8 @@ from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.ledger.new_columns import OPEN
 from millrace.control.ledger.ops_table import OpsSize
-from millrace.control.ledger.states.all_states import AllStates
 from millrace.control.ledger.states.recent_batches import MOST_BATCHES
-from millrace.control.ledger.states.table_state import TableState
+from millrace.control.ledger.states.table_state import AllStates, TableState
 from millrace.control.maintenance.retention import CERTIFIED_READERS, Reader
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.read_cache import cached_reads

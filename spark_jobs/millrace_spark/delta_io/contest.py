@@ -13,11 +13,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 from millrace.contracts.job.contention import LostRace
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
-from millrace.control.log.conflicting_commits import find_lost_race
-from millrace.control.log.delta_log import latest_version
+from millrace.control.log.delta_log import find_lost_race, latest_version
 from millrace.errors import ConflictError
-from millrace_spark.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
-from millrace_spark.delta_io.conflicts import conflict_of
+from millrace_spark.delta_io.conflict_policy import Remedy, WriteKind, conflict_of, remedy_of
 
 log = logging.getLogger(__name__)
 

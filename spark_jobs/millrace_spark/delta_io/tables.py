@@ -36,8 +36,7 @@ from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.storage.stored_files import names_in
 from millrace.errors import BadInputError, MisfitError
-from millrace_spark.delta_io.conflict_policy import WriteKind
-from millrace_spark.delta_io.conflicts import Conflict, conflict_of
+from millrace_spark.delta_io.conflict_policy import Conflict, WriteKind, conflict_of
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
 from millrace_spark.transforms.sql_texts import sql_text
 
@@ -135,7 +134,9 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
     changes: dict[str, Callable[[SparkSession], None]] = {}
     on_disk = columns_of(delta)
     if missing := [name for name in shape.columns if name not in on_disk]:
-        what = f"added the columns {', '.join(missing)}, null in the rows that were there"
+        what = (
+            f"added the columns {', '.join(missing)}, null in the rows that are there; they stay even if the run fails"
+        )
         changes[what] = lambda session: _add_columns(session, path, shape, missing)
     fields = json.loads(delta.schema().to_json())["fields"]
     stored = {field["name"]: field["metadata"].get("comment", "") for field in fields}

@@ -26,12 +26,17 @@ from millrace.control.leases.leases import Leases
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import resolve, winner_at
 from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
-from millrace.control.log.conflicting_commits import find_lost_race, lost_race_to
-from millrace.control.log.delta_log import read_commit
+from millrace.control.log.delta_log import find_lost_race, lost_race_to, read_commit
 from millrace.control.quarantine.waiting import BatchWaiting
 from millrace.errors import LeaseLostError, MillraceError, first_line
-from millrace_spark.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
-from millrace_spark.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
+from millrace_spark.delta_io.conflict_policy import (
+    Conflict,
+    Remedy,
+    WriteKind,
+    conflict_of,
+    is_lost_with_an_executor,
+    remedy_of,
+)
 from millrace_spark.delta_io.contest import Contest
 from millrace_spark.delta_io.tables import OpenSession
 from millrace_spark.spark_errors import is_death

@@ -24,10 +24,10 @@ from millrace_spark.quality.fused.rules import compile_rule
 from millrace_spark.quality.fused.samples import collect_samples
 from millrace_spark.quality.rules.conditions import condition_error, require_readable
 from millrace_spark.quality.rules.fit import unfit_causes
-from millrace_spark.quality.verdicts.carried_figures import carried_check
 from millrace_spark.quality.verdicts.comparable_version import ComparableVersion
 from millrace_spark.quality.verdicts.restricted_rules import NO_RESTRICTED_RULES, RestrictedRules
 from millrace_spark.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
+from millrace_spark.quality.verdicts.verdict import carried_check
 
 MAX_SAMPLES = 5
 

@@ -18,7 +18,7 @@ from millrace.control.ledger.commit_history import CommitHistory
 from millrace.control.log.delta_log import read_commit
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.errors import Outcome
-from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.delta_io.conflict_policy import Conflict
 from millrace_spark.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given

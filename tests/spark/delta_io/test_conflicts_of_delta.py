@@ -21,7 +21,7 @@ from millrace.control.ledger.resolution import table_id
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.paths import LakehousePaths
-from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.delta_io.conflict_policy import Conflict
 from millrace_spark.delta_io.row_writes import append, replace_where
 from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
 from millrace_spark.runtime.session import own_session

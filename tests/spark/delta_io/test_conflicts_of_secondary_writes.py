@@ -16,7 +16,7 @@ from millrace.control.log.batch import Stream, Winner
 from millrace.control.log.delta_log import commits_after
 from millrace.control.log.stored_tables import open_table
 from millrace_spark.delta_io import contest
-from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.delta_io.conflict_policy import Conflict
 from millrace_spark.delta_io.row_writes import append
 from millrace_spark.delta_io.tables import OpenSession, TableShape, ensure_table
 from millrace_spark.protocol.secondary import SecondaryTable, write_once

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from millrace.control.landing.inspection import inspect
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.log.batch import JSON_ARRAY, FileFact
-from millrace_spark.delta_io.json_arrays import invalid_array_in
-from millrace_spark.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, read_landing
+from millrace_spark.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, invalid_array_in, read_landing
 from millrace_spark.transforms.records import with_line_position
 from tests.support.documents.specs import bronze_spec
 from tests.support.examples import many, settings_for

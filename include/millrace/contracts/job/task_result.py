@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -79,10 +78,6 @@ class TaskResult(BaseModel):
     def of_table(self, table: str) -> Self:
         """Return the same result of a task that wrote `table`."""
         return self.model_copy(update={"table": table})
-
-    def with_seconds(self, seconds: Mapping[str, float]) -> Self:
-        """Return the same result with the spans of the task."""
-        return self.model_copy(update={"seconds": dict(seconds)})
 
     def to_xcom(self) -> dict[str, Any]:
         """Return the result as plain JSON; NUL, which PostgreSQL's JSON cannot store, is replaced by its symbol."""

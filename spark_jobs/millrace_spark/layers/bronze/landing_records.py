@@ -26,9 +26,14 @@ from millrace.control.ledger.events import FileEvent
 from millrace.control.log.batch import COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
 from millrace.control.storage.stored_files import delete_files, files_in
 from millrace.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
-from millrace_spark.delta_io.conflicts import conflict_of
-from millrace_spark.delta_io.json_arrays import invalid_array_in
-from millrace_spark.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
+from millrace_spark.delta_io.conflict_policy import conflict_of
+from millrace_spark.delta_io.landing_reads import (
+    SOURCE_FILE,
+    invalid_array_in,
+    read_landing,
+    source_path,
+    storage_error_in,
+)
 from millrace_spark.delta_io.tables import spark_path
 from millrace_spark.layers.bronze.file_rows import added_files, rows_of_files
 from millrace_spark.layers.bronze.lost_records import ReadAgain

@@ -32,11 +32,10 @@ from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest
 from millrace_spark.quality.fused.one_pass import GATE_CONF
 from millrace_spark.quality.suites import check_rules
-from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
-from millrace_spark.quality.verdicts.carried_figures import carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import APPLIED, IN_TABLE, ComparableVersion
 from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
-from millrace_spark.quality.verdicts.verdict import refusal_text, warnings_of
+from millrace_spark.quality.verdicts.verdict import RULE as CARRIED
+from millrace_spark.quality.verdicts.verdict import carried_way_out, refusal_text, warnings_of
 from millrace_spark.runtime.context import JobContext
 
 log = logging.getLogger(__name__)

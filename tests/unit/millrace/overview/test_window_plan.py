@@ -9,7 +9,7 @@ import pytest
 
 from millrace.clock import utc_now
 from millrace.contracts.spec.table_spec import SilverSpec
-from millrace.control.ledger.states.all_states import AllStates
+from millrace.control.ledger.states.table_state import AllStates
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.planner import Planner
 from millrace.control.planning.run_plans import PlanKind, RunPlanner

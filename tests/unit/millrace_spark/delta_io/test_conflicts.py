@@ -18,8 +18,7 @@ from millrace.contracts.job.contention import LostRace
 from millrace.contracts.spec.common_settings import ConflictSpec
 from millrace.errors import ConflictError
 from millrace.settings import Settings
-from millrace_spark.delta_io.conflict_policy import POLICY, Remedy, WriteKind, remedy_of
-from millrace_spark.delta_io.conflicts import Conflict, conflict_of
+from millrace_spark.delta_io.conflict_policy import POLICY, Conflict, Remedy, WriteKind, conflict_of, remedy_of
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
 from millrace_spark.delta_io.merges import merge_statement
 from millrace_spark.delta_io.statistics import MAX_COLUMNS, statistics_of

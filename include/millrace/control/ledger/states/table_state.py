@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
@@ -177,3 +179,35 @@ def _part(parts: Mapping[str, Any], kind: type[Part]) -> Part | None:
         return kind.model_validate(parts[kind.__name__]) if kind.__name__ in parts else None
     except ValidationError:
         return None  # another version of Millrace wrote it
+
+
+_PARALLEL = 16
+"""The number of states that are read at the same time: a bucket answers each after some milliseconds."""
+
+
+class AllStates:
+    """Reads the states of all tables: one listing each time, and only the states that have changed since."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        self._objects = object_store(paths.state)
+        self._marks: dict[str, str] = {}
+        self._states: dict[str, TableState] = {}
+
+    def read_one(self, table: str) -> TableState:
+        """Return the state of one table; a table without a state has no part."""
+        stored = self._objects.get(table)
+        return TableState(json_object(stored.body) if stored else {})
+
+    def read(self) -> Mapping[str, TableState]:
+        """Return table -> its state; a table without a state is missing."""
+        marks = self._objects.marks()
+        changed = [table for table, mark in marks.items() if self._marks.get(table) != mark]
+        # Each thread reads with the access to the store that this one has.
+        contexts = [copy_context() for _ in changed]
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            stored_objects = pool.map(lambda context, table: context.run(self._objects.get, table), contexts, changed)
+            read = dict(zip(changed, stored_objects, strict=True))
+        new = {table: TableState(json_object(stored.body)) for table, stored in read.items() if stored}
+        self._states = {table: state for table, state in {**self._states, **new}.items() if table in marks}
+        self._marks = marks
+        return self._states

@@ -14,12 +14,12 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 
 from millrace.contracts.job.contention import LostRace
-from millrace.control.log.conflicting_commits import find_lost_race
 from millrace.control.log.delta_log import (
     EPOCH_START,
     Commit,
     commit_mark,
     commits_after,
+    find_lost_race,
     latest_version,
     newest_change,
     read_commit,

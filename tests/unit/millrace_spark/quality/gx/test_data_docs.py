@@ -29,7 +29,7 @@ from millrace.control.gates.result import GateResult, Override
 from millrace.errors import NotReadyError
 from millrace.paths import LakehousePaths, RunPaths
 from millrace_spark.jobs.data_docs import build
-from millrace_spark.quality.verdicts.carried_figures import carried_check
+from millrace_spark.quality.verdicts.verdict import carried_check
 from tests.support.ledger.delta_tables import append, clean_log, create_table
 from tests.support.texts import ODD_TEXTS
 

@@ -15,8 +15,7 @@ from millrace.contracts.job.report import RowCounts
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import read_position, table_id
-from millrace.control.ledger.states.all_states import AllStates
-from millrace.control.ledger.states.table_state import PartChange, StatePart, TableStates
+from millrace.control.ledger.states.table_state import AllStates, PartChange, StatePart, TableStates
 from millrace.control.storage.objects import LocalObjectStore, StoredObject
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
