@@ -51,7 +51,7 @@ def run_selection(
     if not to_do:
         _show_reports(selection, idle)
         show(f"{_span(selection.intervals)}: nothing is new, so no Spark was started.")
-        if failures := dict.fromkeys(failure_lines(idle, settings.paths)):
+        if failures := list(failure_lines(idle, settings.paths)):
             show_problem("\n".join(failures))
         _announce(idle, settings)
         return worst(map(ending, idle))
@@ -229,5 +229,5 @@ def _conclude(end: DriverEnd, reports: Sequence[JobReport], paths: LakehousePath
             show_problem(str(disk_full("The Spark driver", end.log.parent)))
         show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}")
     if code is not ExitCode.OK:
-        show_problem("\n".join((*dict.fromkeys(failure_lines(reports, paths)), f"driver log: {end.log}")))
+        show_problem("\n".join((*failure_lines(reports, paths), f"driver log: {end.log}")))
     return code

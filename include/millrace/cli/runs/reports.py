@@ -136,17 +136,23 @@ def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def failure_lines(reports: Iterable[JobReport], paths: LakehousePaths) -> Iterator[str]:
-    """Yield the cause and the ways out for each table that failed, but not for tables that only waited for another."""
+    """Yield the cause for each table that failed, and then, once for all tables that they help, the ways out.
+
+    Tables that only waited for another are left out.
+    """
+    causes: dict[tuple[str, ...], dict[str, None]] = {}
     for report in reports:
         if ending(report) is not ExitCode.OK and not report.waits_for:
             # A stack trace, if there is one, is in the driver's log.
             message = re.split(r"\n\s*at ", report.message.removeprefix(f"{report.table}: "), maxsplit=1)[0]
             cause, *ways_out = message.split("\n")
-            yield from _refusal_lines(report) if refusals(report) else (f"{report.table}: {cause}",)
-            yield from ways_out
             if refusals(report) and report.version is not None and not _is_undone(report, paths):
                 override = f"lakehouse gate override {report.table} --version {report.version} --reason ..."
-                yield f"If version {report.version} may be read as it is: `{override}`, then run this again."
+                ways_out.append(f"If version {report.version} may be read as it is: `{override}`, then run this again.")
+            lines = _refusal_lines(report) if refusals(report) else (f"{report.table}: {cause}",)
+            causes.setdefault(tuple(ways_out), {}).update(dict.fromkeys(lines))
+    for ways, of_ways in causes.items():
+        yield from (*of_ways, *ways)
 
 
 def _is_undone(report: JobReport, paths: LakehousePaths) -> bool:

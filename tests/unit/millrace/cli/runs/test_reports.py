@@ -77,12 +77,15 @@ def test_failures_name_the_cause_and_neither_the_tables_that_waited_for_it_nor_a
     reports = [
         report_of("bronze.a", Outcome.BAD_INPUT, message="bronze.a: broken file", error_class="BadInputError"),
         report_of("silver.a", Outcome.NOT_READY, waits_for=("bronze.a",)),
-        report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
+        report_of("bronze.b", Outcome.NOT_READY, message="no folder 1\nIt may come.", error_class="NotReadyError"),
+        report_of("bronze.c", Outcome.NOT_READY, message="no folder 2\nIt may come.", error_class="NotReadyError"),
         report_of("silver.b", Outcome.FAILED, message=trace),
     ]
     assert list(failure_lines(reports, LAKE)) == [
         "bronze.a: broken file",
-        "bronze.b: no folder",
+        "bronze.b: no folder 1",
+        "bronze.c: no folder 2",
+        "It may come.",
         "silver.b: Py4JJavaError: it broke",
         ": org.X: why",
     ]
