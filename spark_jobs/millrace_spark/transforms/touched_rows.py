@@ -116,7 +116,7 @@ def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | Non
     if _PLAIN_COLUMN.fullmatch(expression) or (isinstance(touched, TouchedSpans) and touched.read is None):
         return None
     # sqlglot takes half a second to load, which a plain column does not need.
-    from millrace.sql.values.truncated_column import truncated_column
+    from millrace.sql.truncated_column import truncated_column
 
     found = truncated_column(expression)
     types = {field.name.lower(): field for field in rows.schema.fields}

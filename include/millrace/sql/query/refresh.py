@@ -20,7 +20,7 @@ from millrace.sql.query.reads import NO_LOOKBACK, as_one_text, sql_of
 from millrace.sql.query.select_query import query_of
 from millrace.sql.query.trace import Trace, trace
 from millrace.sql.spark_text import parse_spark, places_around, tokens_of
-from millrace.sql.values.truncated_column import is_column, truncated_column
+from millrace.sql.truncated_column import is_column, truncated_column
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
