@@ -167,8 +167,8 @@ class Settings(ProjectSettings):
         gate_proof_after: after how many versions that were checked by what changed a gate reads all rows as well, and
             compares.
         page_wait_s: how many seconds a page of Airflow waits while others read the lakehouse, before it says so.
-        plan_files: how many files of one landing folder a backfill plan compares with the ledger: 100,000 take
-            seconds, and some 100 MB.
+        plan_files: how many files of one landing folder a backfill plan compares with the ledger, in steps of 5,000:
+            100,000 take seconds, and some 100 MB.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:

@@ -265,11 +265,11 @@ def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
 def test_a_folder_with_more_files_than_a_page_compares_is_named(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LAKEHOUSE_PLAN_FILES", "50")
+    monkeypatch.setenv("LAKEHOUSE_PLAN_FILES", "5000")
     folder = Path(os.environ["LAKEHOUSE_LANDING"]) / "orders" / "date=2013-01-05"
     folder.mkdir()
-    for number in range(51):
+    for number in range(5001):
         (folder / f"{number}.json").write_text("{}")
     page = plan(server, "?first=2013-01-05&last=2013-01-05&table=bronze.orders")
-    assert "A run would load at least 50 landing files and write 1 table on 1 of 1 day" in page.words
-    assert "A landing folder of bronze.orders has more files than a page compares: 50," in page.words
+    assert "A run would load at least 5,000 landing files and write 1 table on 1 of 1 day" in page.words
+    assert "A landing folder of bronze.orders has more files than a page compares: 5,000," in page.words
