@@ -16,7 +16,7 @@ _TUMBLING = 2
 """The arguments of a `window` that slides by its own length, so that each row is in one of them."""
 
 _Columns = dict[str, tuple[str, ...] | None]
-"""Table of FROM -> its columns; None if they are not known."""
+"""Table of FROM -> its columns, with "" for those that Spark names; None if they are not known."""
 
 
 class UntraceableError(Exception):
@@ -162,8 +162,8 @@ class Names:
         if isinstance(item, exp.Table):
             cte = self.ctes.get(item.name)
             return self.columns_of(cte) if cte else self._columns.get(item.name)
-        if isinstance(item, exp.CTE | exp.Subquery | exp.SetOperation):
-            return self.columns_of(item.this)
+        if isinstance(item, exp.CTE | exp.Subquery | exp.SetOperation) and isinstance(item.this, exp.Query):
+            return self.columns_of(item.this)  # else it is a join in parentheses
         if not isinstance(item, exp.Select):
             return None
         names: list[str] = []
@@ -174,7 +174,7 @@ class Names:
                 names.append(output_name(each))
             else:
                 tables, table = self._columns_in(item), each.table if isinstance(each, exp.Column) else ""
-                for columns in [tables.get(table)] if table else tables.values():
+                for columns in [tables.get(table)] if table else [*tables.values(), *map(_made_by, _views(item))]:
                     if columns is None:
                         return None
                     names += columns
@@ -183,20 +183,30 @@ class Names:
     def _place(self, select: exp.Select, column: exp.Column, upto: int | None, seen: frozenset[str]) -> exp.Expr:
         """Return a column by Spark's rule: `a.b.c` is column b of a table a, if there is one, or else column a."""
         tables, (first, *others) = self._columns_in(select, upto), column.parts
+        views = _views(select) if upto is None else ()
+        own_of_view = [view for view in views if others and view.alias == first.name]
+        if any({"", others[0].name}.intersection(_made_by(view)) for view in own_of_view):
+            raise UntraceableError(f"{first.name} is no column of a table in FROM")
         if others and first.name in tables:
             own, name = tables[first.name], others[0].name
-            if own is None or name in own or not any(first.name in (each or ()) for each in tables.values()):
+            is_own = own is None or not {"", name}.isdisjoint(own)
+            if is_own or not any(first.name in (each or ()) for each in tables.values()):
                 return field_of(exp.column(name, table=first.name, quoted=True), others[1:])
         return field_of(self._unqualified(select, first.name, tables, upto, seen), others)
 
     def _unqualified(
         self, select: exp.Select, name: str, tables: _Columns, upto: int | None, seen: frozenset[str]
     ) -> exp.Expr:
+        made = {column for view in _views(select) for column in _made_by(view)} if upto is None else set()
+        if name in made:
+            raise UntraceableError(f"{name} is no column of a table in FROM")
         if value := self.joined_by_using(select, name, upto):
             return value
         if any(name in (own or (name,)) for own in tables.values()):
             return self.only(select, name, upto)
-        for each in select.expressions if upto is None else ():
+        # A column comes before what SELECT computes, and one that Spark names may have this name.
+        are_named = "" not in made.union(*(own or () for own in tables.values()))
+        for each in select.expressions if upto is None and are_named else ():
             if isinstance(each, exp.Alias) and each.alias == name and name not in seen:
                 return self.resolve(select, each.this, seen=seen | {name})
         calls = {
@@ -204,8 +214,7 @@ class Names:
         }
         if len(calls) == 1:  # Spark computes a window below the SELECT, as a column of this name
             return self.resolve(select, calls.pop(), upto, seen)
-        made = {column for view in select.args.get("laterals") or () for column in view.alias_column_names}
-        if len(tables) == 1 and name.startswith("_") and name not in made:  # Millrace's own, which no spec names
+        if len(tables) == 1 and name.startswith("_"):  # Millrace's own, which no spec names
             return exp.column(name, table=next(iter(tables)), quoted=True)
         raise UntraceableError(f"{name} is no column of a table in FROM")
 
@@ -217,6 +226,16 @@ class Names:
         ]
         tables = [*([start.this] if start else []), *(join.this for join in joins)]
         return {table.alias_or_name: self.columns_of(table) for table in tables}
+
+
+def _views(select: exp.Select) -> list[exp.Lateral]:
+    """Return the LATERAL VIEWs of a SELECT, whose columns only what follows FROM sees."""
+    return select.args.get("laterals") or []
+
+
+def _made_by(view: exp.Lateral) -> tuple[str, ...]:
+    """Return the columns of a LATERAL VIEW; "" if Spark names them."""
+    return tuple(view.alias_column_names) or ("",)
 
 
 def at_position(position: int) -> exp.Column:

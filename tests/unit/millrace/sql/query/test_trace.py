@@ -153,6 +153,7 @@ UNTRACED = [
     ("SELECT coalesce(w.day, f.day) AS day FROM f LEFT JOIN w ON f.id = w.id", "is computed from f and w"),
     ("SELECT f.origin || w.origin AS day FROM f JOIN w ON f.day = w.day", "is computed from f and w"),
     ("SELECT t.day FROM f LATERAL VIEW explode(array(day)) t AS day", "no column"),
+    ("SELECT o.p AS day FROM o LATERAL VIEW explode(array(7, 8)) o AS p", "no column"),
     ("SELECT explode(array(day)) AS day FROM f", "makes several rows"),
     ("SELECT window(day, '1 hour', '30 minutes').start AS day, count(*) AS n FROM f GROUP BY 1", "makes several rows"),
     ("SELECT session_window(day, '1 hour').start AS day, count(*) AS n FROM f GROUP BY 1", "over several rows"),
@@ -190,6 +191,23 @@ def test_a_column_is_traced_to_the_values_of_its_sources(query: str, expressions
     texts = {alias: " and ".join(texts).replace("`", "") for alias, texts in found.expressions.items()}
     looked_up = {alias: " or ".join(map(str, lookups)) for alias, lookups in found.lookups.items()}
     assert {**texts, **dict.fromkeys(found.whole, "*"), **looked_up} == expressions
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "f LATERAL VIEW explode(array(1, 2)) t AS x",
+        "(SELECT * FROM f LATERAL VIEW explode(array(1, 2)) AS x) AS f",
+        "f LATERAL VIEW inline(array(struct(1 AS x))) t",
+        "(SELECT day, amount, inline(array(struct(1 AS x))) FROM f) AS f",
+        "(SELECT day, amount, x::INT FROM (SELECT *, 1 AS x FROM f)) AS f",
+        "f JOIN (d JOIN (SELECT id, name AS x FROM d) ON d.id = id) ON f.day = d.id",
+    ],
+)
+def test_a_window_by_a_column_is_not_one_by_what_select_names_alike(tables: str) -> None:
+    """Spark takes x of the tables; that of SELECT would say that the window sees one day alone."""
+    query = f"SELECT f.day AS x, sum(f.amount) OVER (PARTITION BY x) AS n FROM {tables}"
+    assert "is not partitioned by f.day" in trace(query, "x", COLUMNS).reason
 
 
 @pytest.mark.parametrize(("query", "reason"), UNTRACED)
