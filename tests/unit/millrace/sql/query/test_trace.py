@@ -178,6 +178,7 @@ UNTRACED = [
     ("SELECT t.day FROM f AS t (i, day, a, d)", "renames the columns of a source"),
     ("SELECT 'x' AS day, id FROM f", "the same in all rows"),
     ("SELECT f.day FROM f NATURAL JOIN w", "not traced"),
+    ("SELECT day FROM (w JOIN d ON d.id = w.id) JOIN (f JOIN o ON o = id) USING (day)", "have the same name"),
     (" UNION ALL ".join(["SELECT day FROM f"] * 600), "too long or nested too deeply"),
     ("WITH RECURSIVE x AS (SELECT day FROM f UNION ALL SELECT day FROM x) SELECT day FROM x", "RECURSIVE"),
     ("SELECT f.day FROM f, (SELECT max(day) AS day FROM f) m WHERE f.day = m.day", "over several rows"),
