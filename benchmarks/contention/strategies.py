@@ -58,6 +58,7 @@ def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
             own_session,
             {},
             lambda session: optimize(session, path, ()),
+            path,
         )
     return lambda: _plain_optimize(path)
 

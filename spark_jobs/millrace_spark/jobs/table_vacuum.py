@@ -1,24 +1,25 @@
-"""Delete the files of a table that neither a version within its retention nor a reader needs.
+"""Delete the files of a table, and of those beside it, that neither a version within the retention nor a reader needs.
 
 In a silver table, also delete the tombstones of keys that exist again, and old tombstones if its spec has a retention.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
+from millrace.contracts.lake_path import LakePath
 from millrace.control.log.delta_log import latest_version
-from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance.health import TableHealth, beside_folders, table_health
 from millrace.control.maintenance.maintained import keep_maintained
-from millrace.control.maintenance.old_files import OldFiles, old_files, stated_retention
-from millrace.control.maintenance.retention import readers_in_danger, readers_of
+from millrace.control.maintenance.old_files import OldFile
 from millrace.control.maintenance.tombstones import OldTombstones, tombstones_to_search
-from millrace.control.storage.stored_files import files_below
 from millrace.errors import MillraceError, Outcome
+from millrace.paths import LakehousePaths
 from millrace_spark.delta_io.maintenance import vacuum
 from millrace_spark.layers.maintenance.maintenance import (
     LeasedTable,
@@ -49,35 +50,50 @@ def run(context: JobContext) -> JobReport:
         ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
     path, work, unneeded = require_table(context), None, 0
-    delta = open_table(path)
-    retention = stated_retention(delta.metadata().configuration, str(path))
-    _require_no_reader_in_danger(context, retention)
-    old, expired = old_files(path, delta, files_below(path), context.now()), expired_tombstones(context)
-    has_work = bool(old.due or expired.may_go) and not context.args.dry_run
+    health = table_health(context.spec, context.catalog, context.ops, context.now())
+    assert health is not None, "the table was there"
+    _require_no_reader_in_danger(health)
+    expired = expired_tombstones(context)
+    has_work = bool(health.due or expired.may_go) and not context.args.dry_run
     if has_work or tombstones_to_search(context.spec, context.ops):
         with context.open_session(maintenance_conf(context)) as session:
             unneeded = count_unneeded_tombstones(context, session)
             if (has_work or unneeded) and not context.args.dry_run:
                 with table_work(context, "VACUUM") as work, work.leased():
-                    if old.due:
-                        work.commit(lambda: vacuum(session, path))
+                    for folder in _folders_to_vacuum(health, path, context.paths):
+                        work.commit(partial(vacuum, session, folder), folder)
                     unneeded = delete_unneeded_tombstones(context, session, work)
                     expired = delete_expired_tombstones(context, session, work)
-    if not context.args.dry_run:
-        vacuumed_at = context.now() if old.due else None
-        keep_maintained(context.ops, context.spec.table, vacuumed_at=vacuumed_at, searched=latest_version(path))
-    return _report(context, old, unneeded, expired, work)
+    if context.args.dry_run:
+        return _report(context, health.due, unneeded, expired, work)
+    vacuumed_at = context.now() if health.due else None
+    keep_maintained(context.ops, context.spec.table, vacuumed_at=vacuumed_at, searched=latest_version(path))
+    return _report(context, _deleted(context, health.due), unneeded, expired, work)
+
+
+def _deleted(context: JobContext, due: Sequence[OldFile]) -> list[OldFile]:
+    """Return the files that are gone of those that were due: Delta decides by its own clock."""
+    after = table_health(context.spec, context.catalog, context.ops, context.now()) if due else None
+    return sorted(set(due) - set(after.due), key=lambda file: file.path) if after else []
+
+
+def _folders_to_vacuum(health: TableHealth, path: LakePath, paths: LakehousePaths) -> Iterator[LakePath]:
+    """Yield the folders of the table, its quarantine and its tombstones, those with files that may be deleted."""
+    if health.old.due:
+        yield path
+    folders = beside_folders(health.table, health.maintained.table_id, paths)
+    yield from (folders[each.name] for each in health.beside if each.old.due)
 
 
 def _report(
-    context: JobContext, old: OldFiles, unneeded: int, expired: OldTombstones, work: LeasedTable | None
+    context: JobContext, gone: Sequence[OldFile], unneeded: int, expired: OldTombstones, work: LeasedTable | None
 ) -> JobReport:
-    files = len(old.due)
+    files, size = len(gone), sum(file.size for file in gone)
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
-    freed = f"{deleted} {counted(files, 'file')} ({in_bytes(old.due_bytes)})"
+    freed = f"{deleted} {counted(files, 'file')} ({in_bytes(size)})"
     parts = [freed if files else "no file is older than the retention"]
-    details: dict[str, Any] = {"files": files, "bytes": old.due_bytes, "retain": context.spec.maintenance.vacuum.retain}
+    details: dict[str, Any] = {"files": files, "bytes": size, "retain": context.spec.maintenance.vacuum.retain}
     if unneeded:
         parts.append(f"{forgot} {counted(unneeded, 'deleted key that exists', 'deleted keys that exist')} again")
         details["risen_keys"] = unneeded
@@ -90,14 +106,12 @@ def _report(
     return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(parts), details, notes, work)
 
 
-def _require_no_reader_in_danger(context: JobContext, retention: timedelta) -> None:
-    readers = readers_of(context.spec, context.catalog, context.paths)
-    in_danger = readers_in_danger(readers, retention, context.now())
-    if in_danger:
+def _require_no_reader_in_danger(health: TableHealth) -> None:
+    if in_danger := health.in_danger:
         names = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in in_danger)
         raise MillraceError(
-            f"{context.spec.table}: VACUUM refused, it would soon cut off {names}\nRun what is behind, or get "
-            "the refused newer versions past their gate; then run this again."
+            f"{health.table}: VACUUM refused, it would soon cut off {names}",
+            "Run what is behind, or get the refused newer versions past their gate; then run this again.",
         )
 
 

@@ -21,6 +21,7 @@ from millrace.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceAr
 from millrace.control.gates.gates import Gates
 from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.old_files import OldFile, old_files
 from millrace.control.storage.stored_files import files_below
 from millrace.errors import ExitCode, Outcome
@@ -30,6 +31,7 @@ from tests.support.documents.specs import bronze_document, gold_document, silver
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import commit_file, day, file_contents
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 PARTITIONS = 4
@@ -223,6 +225,24 @@ def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_del
     assert report.details["files"] == len(strays), "all, not the first thousand"
     assert not any(stray.exists() for stray in strays)
     assert young.exists(), "its writer may still commit it"
+
+
+def test_small_files_of_a_quarantine_are_joined_and_deleted_after_the_retention(shop: Lakehouse) -> None:
+    path = shop.paths.quarantine(BRONZE)
+    for number in range(LEAST_SMALL_FILES):
+        quarantine(shop.paths, BRONZE, refused(number))
+    DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    rows = DeltaTable(str(path)).to_pyarrow_table().num_rows
+    assert rows == LEAST_SMALL_FILES
+    dry = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE, dry_run=True)
+    assert "would join the small files of its quarantine" in dry.message
+    report = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE)
+    assert f"quarantine: {LEAST_SMALL_FILES} files became 1" in report.message
+    vacuumed = shop.run(BRONZE, 2, job=Job.TABLE_VACUUM)
+    assert vacuumed.details["files"] == LEAST_SMALL_FILES, vacuumed.message
+    left = [file for file in Path(str(path)).rglob("*.parquet") if "_delta_log" not in file.parts]
+    assert len(left) == 1
+    assert DeltaTable(str(path)).to_pyarrow_table().num_rows == rows
 
 
 @pytest.mark.slow

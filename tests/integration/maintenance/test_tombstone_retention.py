@@ -71,19 +71,24 @@ def vacuum(shop: Lakehouse, at: datetime, **more: Any) -> JobReport:
     return report
 
 
+def stored(shop: Lakehouse) -> dict[str, bytes]:
+    """Every file of the lakehouse, without the states of tables, which have the newest measures."""
+    return {name: body for name, body in file_contents(shop.paths.root).items() if "_millrace/state/" not in name}
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 
 
 def test_within_the_retention_and_by_a_dry_run_no_tombstone_is_deleted(shop: Lakehouse) -> None:
-    lake = file_contents(shop.paths.root)
+    lake = stored(shop)
     kept = vacuum(shop, now() + SOON)
     assert (kept.outcome, kept.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
     assert kept.details["tombstones"] == {"keys": 0, "upto_batch": 0, "retain": "400 days"}
     dry_run = vacuum(shop, now() + LATER, dry_run=True)
     assert dry_run.outcome == Outcome.NO_OP
     assert dry_run.message.endswith("; would forget 2 deleted keys, of batches up to 1")
-    assert file_contents(shop.paths.root) == lake
+    assert stored(shop) == lake
 
 
 @pytest.mark.slow
@@ -102,8 +107,8 @@ def test_after_the_retention_a_commit_deletes_them_and_an_older_event_inserts_it
     assert (commit.operation, commit.txns, commit.metadata) == ("DELETE", {}, {})
     app_id = f"millrace/silver_tombstones.orders/{table_id(shop.paths.table(SILVER))}/main"
     assert DeltaTable(str(path)).transaction_version(app_id) == 1
-    assert vacuum(shop, now() + LATER).outcome == Outcome.NO_OP
-    assert latest_version(path) == before + 1
+    again = vacuum(shop, now() + LATER)
+    assert (again.outcome, again.details["tombstones"]["keys"]) == (Outcome.NO_OP, 0)
 
     late = bring(shop, 2, [order(1, 6, 8, seq=2), order(2, 1, 7), order(3, 4, 11), order(4, 9, 1)])
     assert late.rows.model_dump(exclude_defaults=True) == {
@@ -131,7 +136,7 @@ def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: La
 def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(shop: Lakehouse) -> None:
     given(shop, BRONZE, [order(1, 6, 8, seq=2)], 2)
     assert_killed(OwnProcess().run(shop, SILVER, 2, dies=Step.RECORDED))
-    lake = file_contents(shop.paths.root)
+    lake = stored(shop)
 
     report = vacuum(shop, now() + LATER)
 
@@ -141,7 +146,7 @@ def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(shop: Lake
         "2 deleted keys of silver.orders are kept for more than 400 days and stay for now: batch 2 is not closed, and "
         "will be counted again from them. Run the task that writes silver.orders; the next vacuum forgets them",
     )
-    assert file_contents(shop.paths.root) == lake
+    assert stored(shop) == lake
     finished = shop.run(SILVER, 2)
     assert (finished.exit_code, finished.rows.superseded) == (ExitCode.OK, 1), finished.message
     assert vacuum(shop, now() + LATER).notes == ()
@@ -158,9 +163,9 @@ def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     assert tombstones(lakehouse) == [None]
     assert bring(lakehouse, 2, [order(1, 6, 8, seq=2), order(6, 6, 8)]).rows.superseded == 2
     assert lakehouse.rows(SILVER, "order_id") == []
-    lake = file_contents(lakehouse.paths.root)
-    assert vacuum(lakehouse, now() + LATER).outcome == Outcome.NO_OP
-    assert file_contents(lakehouse.paths.root) == lake
+    again = vacuum(lakehouse, now() + LATER)
+    assert (again.outcome, again.details["tombstones"]["keys"]) == (Outcome.NO_OP, 0)
+    assert tombstones(lakehouse) == [None]
 
 
 @pytest.mark.slow

@@ -15,15 +15,17 @@ from deltalake.exceptions import TableNotFoundError
 
 from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
+from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.log.delta_log import COMMIT, versions_in
-from millrace.control.log.stored_tables import identity, logged_files, open_table
+from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
 from millrace.control.maintenance.file_layout import MIB, FileLayout, Rewrite, data_files, layout_of_files
 from millrace.control.maintenance.maintained import Maintained, maintained
-from millrace.control.maintenance.old_files import OldFiles, old_files, stated_retention
+from millrace.control.maintenance.old_files import OldFile, OldFiles, old_files, stated_retention
 from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import StoredFile, files_below
+from millrace.paths import LakehousePaths
 
 _SIZES = (1, 16, 64, 256, 1024)
 """The ends of the classes of file sizes, in MiB."""
@@ -78,6 +80,26 @@ class LogHealth:
 
 
 @dataclass(frozen=True)
+class BesideTable:
+    """A table that the batches of a table write as well: its `quarantine`, or its `tombstones`.
+
+    Attributes:
+        name: which.
+        layout: how its data files are laid out.
+        old: the files that its newest version does not need.
+    """
+
+    name: str
+    layout: FileLayout
+    old: OldFiles
+
+    @property
+    def has_small_files(self) -> bool:
+        """Whether OPTIMIZE joins its small files."""
+        return self.layout.rewrite(ordered=False) is not Rewrite.NONE
+
+
+@dataclass(frozen=True)
 class TableHealth:
     """The health of a table's newest version.
 
@@ -96,6 +118,7 @@ class TableHealth:
         log: the state of its log.
         readers: the readers of the table, each with its version.
         in_danger: those of them for whose sake VACUUM is refused.
+        beside: its quarantine and its tombstones, as far as they exist.
         unskippable: the columns by which rows are found, but of which files have no statistics.
         advice: what its owner could change.
         problems: what only a person can mend; each is a sentence.
@@ -115,6 +138,7 @@ class TableHealth:
     log: LogHealth
     readers: Sequence[Reader] = ()
     in_danger: Sequence[Reader] = ()
+    beside: Sequence[BesideTable] = ()
     unskippable: Sequence[str] = ()
     advice: Sequence[str] = ()
     problems: Sequence[str] = ()
@@ -123,6 +147,16 @@ class TableHealth:
     def rewrite(self) -> Rewrite:
         """What the next OPTIMIZE does."""
         return Rewrite.NONE if self.is_off else self.layout.rewrite(ordered=bool(self.zorder_by))
+
+    @property
+    def due(self) -> Sequence[OldFile]:
+        """The files that VACUUM deletes now, of the tables beside it, too."""
+        return [file for old in (self.old, *(each.old for each in self.beside)) for file in old.due]
+
+    @property
+    def joinable(self) -> Sequence[BesideTable]:
+        """The tables beside it whose small files the next OPTIMIZE joins."""
+        return () if self.is_off else [each for each in self.beside if each.has_small_files]
 
     @property
     def ordered_at(self) -> datetime | None:
@@ -142,7 +176,8 @@ class TableHealth:
             return Verdict.NEEDS_PERSON
         if self.in_danger:
             return Verdict.HELD_BACK
-        return Verdict.TO_MAINTAIN if self.rewrite is not Rewrite.NONE or self.old.due else Verdict.IN_ORDER
+        is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due
+        return Verdict.TO_MAINTAIN if is_due else Verdict.IN_ORDER
 
     @property
     def reason(self) -> str:
@@ -151,9 +186,10 @@ class TableHealth:
             return self.problems[0]
         if self.in_danger:
             return f"{', '.join(reader.name for reader in self.in_danger)} would soon be cut off"
-        due = f"{counted(len(self.old.due), 'file')} that nobody needs may be deleted" if self.old.due else ""
+        due = f"{counted(len(self.due), 'file')} that nobody needs may be deleted" if self.due else ""
         layout = "the spec says optimize: off" if self.is_off else self.layout.reason(ordered=bool(self.zorder_by))
-        return "; ".join(filter(None, (layout, due)))
+        beside = [f"{each.name}: {each.layout.reason(ordered=False)}" for each in self.joinable]
+        return "; ".join(filter(None, (layout, *beside, due)))
 
     @property
     def answer(self) -> str:
@@ -167,16 +203,9 @@ class TableHealth:
         return f"The next maintenance rewrites the table in the order of {columns}: {share} of it is new."
 
 
-def layout_of(spec: AnySpec, ops: OpsTables) -> FileLayout:
-    """Measure how the files of a table that exists are laid out.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        TornLogError: its log cannot be read.
-    """
-    delta = open_table(ops.paths.table(spec.table))
-    known = maintained(ops, spec.table, identity(delta))
-    return layout_of_files(data_files(logged_files(delta), known.ordered_ms(spec.zorder_by)), spec)
+def beside_folders(table: str, table_id: str, paths: LakehousePaths) -> dict[str, LakePath]:
+    """Return the folders of the tables that the batches of a table may write as well, by their names."""
+    return {"quarantine": paths.quarantine(table), "tombstones": paths.tombstones(table, table_id)}
 
 
 def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime) -> TableHealth | None:
@@ -211,10 +240,21 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
         log=_log_health(stored, delta.version()),
         readers=readers,
         in_danger=readers_in_danger(readers, retention, now),
+        beside=tuple(
+            _beside(name, folder, spec, now)
+            for name, folder in beside_folders(spec.table, known.table_id, ops.paths).items()
+            if is_table(folder)
+        ),
         unskippable=tuple(_without_statistics(listed, spec, metadata.partition_columns)),
         advice=tuple(_advice(layout.size, partitions, metadata.partition_columns)),
         problems=tuple(_problems(delta)),
     )
+
+
+def _beside(name: str, path: LakePath, spec: AnySpec, now: datetime) -> BesideTable:
+    delta = open_table(path)
+    layout = layout_of_files(data_files(logged_files(delta), 0), spec)
+    return BesideTable(name, layout, old_files(path, delta, files_below(path), now))
 
 
 def _rows(listed: pa.Table) -> int | None:

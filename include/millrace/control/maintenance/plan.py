@@ -150,11 +150,14 @@ def _steps(
             yield Step.BIN_PACK, reason, health.layout.small_bytes
         case Rewrite.Z_ORDER:
             yield Step.Z_ORDER, reason, health.layout.size
+        case Rewrite.NONE if beside := health.joinable:
+            reasons = "; ".join(f"{each.name}: {each.layout.reason(ordered=False)}" for each in beside)
+            yield Step.BIN_PACK, reasons, sum(each.layout.small_bytes for each in beside)
     if health.in_danger:  # VACUUM would be refused
         return
-    if health.old.due:
-        files = counted(len(health.old.due), "file")
-        yield Step.VACUUM, f"no version of the last {health.retention.days} days needs {files}", health.old.due_bytes
+    if due := health.due:
+        files, size = counted(len(due), "file"), sum(file.size for file in due)
+        yield Step.VACUUM, f"no version of the last {health.retention.days} days needs {files}", size
     expired = old_tombstones(spec, ops.paths, ops.ledger, now)
     if expired.may_go:
         yield Step.FORGET, f"{counted(expired.keys, 'deleted key')} past {expired.retain}", None

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from millrace.contracts.lake_path import LakePath
 from millrace.errors import MillraceError
 from millrace_spark.delta_io.tables import OpenSession
 from millrace_spark.layers.maintenance.maintenance import LeasedTable
@@ -33,8 +34,17 @@ class _YieldedError(Exception):
 Rewrite = Callable[[SparkSession], None]
 
 
-def in_turns(work: LeasedTable, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite) -> None:
+def in_turns(
+    work: LeasedTable, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite, path: LakePath
+) -> None:
     """Run `rewrite` in a session under `conf` and under the table's lease; run it again after it yielded to batches.
+
+    Args:
+        work: the work on the table.
+        open_session: opens a session.
+        conf: its settings.
+        rewrite: rewrites the files at the path in any number of commits.
+        path: the table, or one beside it.
 
     Raises:
         LeaseLostError: the lease was not free in time.
@@ -43,9 +53,9 @@ def in_turns(work: LeasedTable, open_session: OpenSession, conf: dict[str, str],
     for _turn in range(MAX_YIELDS):
         # A batch that waits gets the lease before this run gets it again.
         with suppress(_YieldedError), work.leased(), open_session(conf) as session, _interruptible(work, session):
-            return work.commit(lambda: rewrite(session))
+            return work.commit(lambda: rewrite(session), path)
     with work.leased(), open_session(conf) as session:
-        work.commit(lambda: rewrite(session))
+        work.commit(lambda: rewrite(session), path)
 
 
 @contextmanager

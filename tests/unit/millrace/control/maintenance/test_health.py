@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.log.delta_log import read_commit
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
-from millrace.control.maintenance.health import TableHealth, Verdict, layout_of, table_health
+from millrace.control.maintenance.health import TableHealth, Verdict, table_health
 from millrace.control.maintenance.health_days import HealthDays, keep_health
 from millrace.control.maintenance.maintained import Maintained, keep_maintained
 from millrace.control.ops_tables import OpsTables
@@ -31,6 +31,7 @@ from tests.support.ledger.delta_tables import (
     load_batch,
     optimize,
 )
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
 ORDERED, PLAIN = silver_spec(zorder_by=["amount", "day"]), silver_spec()
 RETENTION = timedelta(days=7)
@@ -100,7 +101,6 @@ def test_the_last_z_order_is_found_in_the_log_and_kept_for_when_delta_has_cleane
     found = health(ops, ORDERED)
     assert found.ordered_at == found.maintained.optimized_at == commit.at
     assert 0 < found.layout.written_share < 1
-    assert found.layout == layout_of(ORDERED, ops), "the same measures as the job's"
     assert health(ops, silver_spec(zorder_by=["day"])).layout.written_share == 1, "in the order of other columns"
     keep_maintained(ops, PLAIN.table, vacuumed_at=NOW)
     clean_log(path, below=append(path))
@@ -214,3 +214,19 @@ def test_the_last_measure_of_each_of_ninety_days_is_kept(ops: OpsTables, path: P
     again = ops.states.read(PLAIN.table, HealthDays)
     assert again is not None
     assert len(again.days) == 1
+
+
+def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: Path) -> None:
+    create_table(path)
+    append(path)
+    for number in range(LEAST_SMALL_FILES):
+        quarantine(ops.paths, PLAIN.table, refused(number))
+    found = health(ops)
+    assert (found.verdict, found.rewrite) == (Verdict.TO_MAINTAIN, Rewrite.NONE)
+    assert "quarantine: 8 of 8 files are small" in found.reason
+    off = health(ops, silver_spec(maintenance={"optimize": "off"}))
+    assert off.verdict is Verdict.IN_ORDER
+    beside = Path(str(ops.paths.quarantine(PLAIN.table)))
+    (beside / "stray.parquet").write_bytes(b"12345")
+    later = health(ops, silver_spec(maintenance={"optimize": "off"}), NOW + timedelta(days=8))
+    assert (later.verdict, [file.path for file in later.due]) == (Verdict.TO_MAINTAIN, ["stray.parquet"])
