@@ -15,7 +15,7 @@ import pytest
 from millrace.catalog import load_catalog
 from millrace.contracts.job.report import JobReport, RowCounts
 from millrace.control.log.stored_tables import open_table
-from millrace.control.maintenance import health
+from millrace.control.maintenance import file_layout
 from millrace.control.planning import refresh_cost
 from millrace.control.planning.planner import Planner, stream_position
 from millrace.control.planning.refresh_cost import RefreshCost
@@ -141,7 +141,7 @@ BY_DAY: dict[str, dict[str, Any]] = {
 def test_the_files_of_a_table_follow_the_values_so_that_a_change_of_the_newest_day_rewrites_few(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "LEAST_COMPUTED_FILE", FILE)
+    monkeypatch.setattr(file_layout, "LEAST_COMPUTED_FILE", FILE)
     for name, value in {"SMALL": 0, "TRACING": 0, "LISTED": 1}.items():
         monkeypatch.setattr(refresh_cost, name, value)
     monkeypatch.setattr(RefreshCost, "is_whole_cheaper", False)

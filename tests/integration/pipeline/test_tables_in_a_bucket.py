@@ -14,7 +14,7 @@ from embedded.servers.s3 import Bucket, s3_bucket
 from millrace.contracts.job.args import Job
 from millrace.contracts.lake_path import S3Path
 from millrace.control.log.delta_log import latest_version
-from millrace.control.maintenance import health
+from millrace.control.maintenance import file_layout
 from millrace.control.storage.s3_access import s3_client
 from millrace.errors import Outcome
 from millrace_spark.layers.rebuild.staged_builds import StagedBuild
@@ -79,7 +79,7 @@ def keys_of(lakehouse: Lakehouse) -> list[str]:
 def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_too(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "LEAST_SMALL_FILES", 2)
+    monkeypatch.setattr(file_layout, "LEAST_SMALL_FILES", 2)
     rule = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
     shop.specs(silver_document(expectations=[rule], on_refusal="restore"))
     shop.deliver(1, "a.json", [order(1, 5), order(2, "?"), order(3, 9), "no record"])

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from millrace.contracts.job.args import Job
 from millrace.control.log.delta_log import latest_version
-from millrace.control.maintenance import health
+from millrace.control.maintenance import file_layout
 from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.orders import COLUMNS, OrderRow, orders_document
@@ -113,7 +113,7 @@ class SilverMachine:
         """Optimize bronze, and each silver table that has read all of it."""
         if self.bronze and len(DeltaTable(str(self.shop.paths.table(BRONZE))).file_uris()) > 1:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(health, "LEAST_SMALL_FILES", 2)
+                patch.setattr(file_layout, "LEAST_SMALL_FILES", 2)
                 for table in (BRONZE, *sorted(self.merged)):
                     report = self.shop.run_well(1, table, job=Job.TABLE_OPTIMIZE)
                     self.done["optimize"] += report.outcome is Outcome.COMMITTED
