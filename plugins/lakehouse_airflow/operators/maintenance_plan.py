@@ -25,7 +25,7 @@ class MaintenancePlanOperator(BaseOperator):
     """Measure the storage of every table, keep the figures for its page, and plan what is to be done. No Spark.
 
     :param most_bytes: the most bytes that the actions of one run rewrite, but one action at least. What is over is left
-        to the next run; the tables come first that were rewritten the longest ago.
+        to the next run; the tables come first that were planned the longest ago.
     """
 
     ui_color = "#d5d8e8"
@@ -50,6 +50,7 @@ class MaintenancePlanOperator(BaseOperator):
         # Imported here: parsing a DAG file must not load the Delta reader.
         from millrace.catalog import load_catalog
         from millrace.control.maintenance.health_days import keep_health
+        from millrace.control.maintenance.maintained import keep_maintained
         from millrace.control.maintenance.plan import actions_of_run, planned_table
         from millrace.control.ops_tables import OpsTables
 
@@ -59,8 +60,8 @@ class MaintenancePlanOperator(BaseOperator):
         for spec in catalog.specs.values():
             try:
                 table = planned_table(spec, catalog, ops, now)
-            except MillraceError as error:
-                self.log.error("%s: not measured: %s", spec.table, error)
+            except Exception as error:
+                self.log.error("%s: not measured: %s", spec.table, error, exc_info=not isinstance(error, MillraceError))
                 broken.append({"table": spec.table, "job": Job.TABLE_OPTIMIZE.value, "step": "not measured"})
                 continue
             if table is None:
@@ -78,6 +79,8 @@ class MaintenancePlanOperator(BaseOperator):
             most_bytes=self.most_bytes,
             most_actions=conf.getint("core", "max_map_length") - len(broken),
         )
+        for name in {action.table for action in chosen}:
+            keep_maintained(ops, name, planned_at=now)
         total = sum(len(table.actions) for table in tables)
         self.log.info("%s, of which this run does %d", counted(total, "action"), len(chosen))
         samples = {spec.table: spec.values_to_verify for spec in catalog.specs.values() if isinstance(spec, GoldSpec)}

@@ -96,7 +96,7 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
     for at in range(checkpoint + 1, version + 1):
         for action in existing_actions(table, at):
             if "remove" in action:
-                removed[action["remove"]["path"]] = action["remove"].get("deletionTimestamp", 0)
+                removed[action["remove"]["path"]] = action["remove"].get("deletionTimestamp") or 0
             elif "add" in action:
                 removed.pop(action["add"]["path"], None)
     return removed

@@ -23,6 +23,7 @@ class Maintained(StatePart):
         ordered_at: when the table was last Z-ordered; None if the log does not know.
         ordered_by: the columns by which it was.
         vacuumed_at: when VACUUM last ended; None if the log does not know.
+        planned_at: when a run last planned to maintain the table, whatever came of it.
         searched: the version with whose rows the deleted keys were last compared.
         rewritten_bytes, rewrite_seconds: what all runs of OPTIMIZE together have rewritten, and how long they took.
     """
@@ -32,6 +33,7 @@ class Maintained(StatePart):
     ordered_at: Instant | None = None
     ordered_by: tuple[str, ...] = ()
     vacuumed_at: Instant | None = None
+    planned_at: Instant | None = None
     searched: int = -1
     rewritten_bytes: int = 0
     rewrite_seconds: float = 0.0
@@ -83,6 +85,7 @@ def keep_maintained(
     ops: OpsTables,
     table: str,
     *,
+    planned_at: datetime | None = None,
     vacuumed_at: datetime | None = None,
     searched: int | None = None,
     rewritten: Rewritten | None = None,
@@ -92,13 +95,16 @@ def keep_maintained(
     Args:
         ops: the ledger.
         table: a table that exists.
+        planned_at: when this run has planned to maintain the table.
         vacuumed_at: when this run has ended VACUUM: Delta logs it on local disk only.
+        planned_at: when a run last planned to maintain the table, whatever came of it.
         searched: the version with whose rows this run has compared the deleted keys.
         rewritten: the work of this run of OPTIMIZE.
     """
     with tolerate_state_errors(table):
         known = maintained(ops, table, identity(open_table(ops.paths.table(table), without_files=True)))
-        new: dict[str, Any] = {"vacuumed_at": vacuumed_at} if vacuumed_at else {}
+        times = {"planned_at": planned_at, "vacuumed_at": vacuumed_at}
+        new: dict[str, Any] = {name: at for name, at in times.items() if at}
         if searched is not None:
             new["searched"] = searched
         if rewritten:

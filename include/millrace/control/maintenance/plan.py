@@ -117,7 +117,7 @@ def actions_of_run(
 ) -> list[MaintenanceAction]:
     """Return the actions of one run, a job of a table once; what is over is left to the next run.
 
-    The tables come first that were rewritten the longest ago, so that each has its turn.
+    The tables come first that were planned the longest ago, so that each has its turn, also after one that fails.
 
     Args:
         tables: the planned tables.
@@ -128,7 +128,7 @@ def actions_of_run(
     never = datetime.min.replace(tzinfo=UTC)
     chosen: dict[tuple[str, Job], MaintenanceAction] = {}
     left = most_bytes
-    for table in sorted(tables, key=lambda each: each.health.maintained.optimized_at or never):
+    for table in sorted(tables, key=lambda each: each.health.maintained.planned_at or never):
         for action in table.actions:
             key, size = (action.table, action.step.job), action.size or 0
             fits = len(chosen) < most_actions and (size <= left or not chosen)

@@ -148,6 +148,22 @@ def test_a_file_is_due_a_retention_after_a_version_removed_it_or_else_after_it_w
     assert len(later.due) == 5
 
 
+def test_a_commit_of_another_system_may_leave_out_when_a_file_was_removed_and_its_parameters(
+    ops: OpsTables, path: Path
+) -> None:
+    create_table(path)
+    append(path)
+    file = commit_file(path, delete_all(path))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        for kind, key in (("remove", "deletionTimestamp"), ("commitInfo", "operationParameters")):
+            if kind in line:
+                line[kind][key] = None
+    file.write_text("\n".join(map(json.dumps, lines)))
+    [removed] = health(ops).old.kept
+    assert removed.is_removed
+
+
 def _local(uri: str) -> str:
     return uri.removeprefix("file://")
 

@@ -21,7 +21,7 @@ FIRST, SECOND = silver_spec(), silver_spec(table="silver.planes")
 
 @pytest.fixture
 def tables(tmp_path: Path) -> list[PlannedTable]:
-    """Two tables of small files, the first optimized later than the second; each has an old file of 5 bytes."""
+    """Two tables of small files, the first planned later than the second; each has an old file of 5 bytes."""
     ops = OpsTables(LakehousePaths(tmp_path))
     planned = []
     for days, spec in ((2, FIRST), (1, SECOND)):
@@ -30,7 +30,7 @@ def tables(tmp_path: Path) -> list[PlannedTable]:
         for _ in range(LEAST_SMALL_FILES):
             append(path)
         (path / "stray.parquet").write_bytes(b"12345")
-        known = Maintained(table_id=identity, optimized_at=LONG_AGO + timedelta(days=days))
+        known = Maintained(table_id=identity, planned_at=LONG_AGO + timedelta(days=days))
         ops.states.change(spec.table, (Maintained, lambda _, known=known: known))
         table = planned_table(spec, catalog_of(spec), ops, datetime.now(UTC) + timedelta(seconds=5))
         assert table is not None
@@ -43,7 +43,7 @@ def chosen(tables: list[PlannedTable], *, deletes: bool = True, size: int = 10**
     return [f"{action.table} {action.step}" for action in found]
 
 
-def test_the_table_that_was_optimized_longest_ago_comes_first_and_what_is_over_is_left(
+def test_the_table_that_was_planned_longest_ago_comes_first_and_what_is_over_is_left(
     tables: list[PlannedTable],
 ) -> None:
     first, second = (table.actions for table in tables)

@@ -11,6 +11,7 @@ from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperat
 from millrace.contracts.job.args import Job
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.health_days import HealthDays
+from millrace.control.maintenance.maintained import Maintained
 from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, write_specs
@@ -38,6 +39,9 @@ def test_each_action_is_a_task_and_a_table_that_cannot_be_measured_fails_in_its_
     assert broken == {"table": "bronze.planes", "job": "table_optimize", "step": "not measured"}
     assert optimize == {"table": "bronze.orders", "job": "table_optimize", "step": "bin-pack", "sample": 0}
     assert (vacuum["table"], vacuum["step"]) == ("bronze.orders", "vacuum")
+    known = ops.states.read("bronze.orders", Maintained)
+    assert known is not None
+    assert known.planned_at is not None, "so that other tables have their turn next"
     days = ops.states.read("bronze.orders", HealthDays)
     assert days is not None
     assert days.days[-1].small_files == LEAST_SMALL_FILES
