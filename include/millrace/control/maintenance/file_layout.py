@@ -83,10 +83,10 @@ class FileLayout:
 
     def reason(self, *, ordered: bool) -> str:
         """Say in one line why the table is rewritten or left as it is."""
-        files = counted(self.files, "file is", "files are")
-        small = f"{self.small_files:,} of {files} small (OPTIMIZE needs {LEAST_SMALL_FILES})"
-        new = f"{100 * self.written_share:.0f} % of the bytes are new since the last Z-order"
-        share = f"{new} (it needs {100 * LEAST_WRITTEN_SHARE:.0f} %)"
+        files = counted(self.files, "file")
+        small = f"{self.small_files:,} of {files} could be joined (OPTIMIZE needs {LEAST_SMALL_FILES})"
+        new = f"{100 * self.written_share:.0f} % of the bytes are in no order"
+        share = f"{new} (Z-order needs {100 * LEAST_WRITTEN_SHARE:.0f} %)"
         return f"{small}; {share}" if ordered else small
 
     def rewrite(self, *, ordered: bool) -> Rewrite:

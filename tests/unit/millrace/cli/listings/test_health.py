@@ -38,7 +38,7 @@ def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
     assert "readers open more and more files" in one
     [planned] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
     assert (planned["table"], planned["step"], planned["seconds"]) == (BRONZE, "bin-pack", None)
-    assert planned["reason"] == "8 of 8 files are small (OPTIMIZE needs 8)"
+    assert planned["reason"] == "8 of 8 files could be joined (OPTIMIZE needs 8)"
     assert file_contents(settings.root) == lake
     [measured] = json.loads(lakehouse("health", BRONZE, "--json").stdout)
     assert measured["health"]["layout"]["small_bytes"] == planned["size"] > 0
@@ -55,7 +55,7 @@ def test_maintain_starts_no_spark_where_nothing_is_to_do_and_a_torn_log_stops_no
     load_batch(settings.root, specs.spec(BRONZE))
     answer = lakehouse("maintain", "--table", BRONZE)
     assert (answer.exit_code, answer.stdout) == (
-        0, f"{BRONZE}: nothing to do: 0 of 1 file is small (OPTIMIZE needs 8)\n",
+        0, f"{BRONZE}: nothing to do: 0 of 1 file could be joined (OPTIMIZE needs 8)\n",
     )  # fmt: skip
     write_specs(settings.tables, bronze_document("bronze.planes"))
     planes = load_catalog(settings.tables).spec("bronze.planes")

@@ -239,7 +239,7 @@ def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: P
         quarantine(ops.paths, PLAIN.table, refused(number))
     found = health(ops)
     assert (found.verdict, found.rewrite) == (Verdict.TO_MAINTAIN, Rewrite.NONE)
-    assert "quarantine: 8 of 8 files are small" in found.reason
+    assert "quarantine: 8 of 8 files could be joined" in found.reason
     off = health(ops, silver_spec(maintenance={"optimize": "off"}))
     assert off.verdict is Verdict.IN_ORDER
     beside = Path(str(ops.paths.quarantine(PLAIN.table)))
