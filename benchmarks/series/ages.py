@@ -20,8 +20,8 @@ from millrace.paths import LakehousePaths
 
 OLD, YOUNG = 10_000, 100
 TARGET = 1.2
-LISTED_S = 2.0
-"""The CPU-seconds of a listing of a thousand tables, start-up of Python included."""
+LISTED_S = {"tables": 2.0, "health": 10.0}
+"""Command -> the CPU-seconds of its listing of a thousand tables, start-up of Python included."""
 
 MOST_FILES = 1000
 """Files of the ledger's seven tables together: data files, commits of a day and checkpoints."""
@@ -53,12 +53,13 @@ def without_spark(bench: Bench) -> list[Result]:
         sides = interleaved(runs, bench.rounds, bench.print_cost)
         results.append(Result(title, old, young, sides, TARGET, {"files of ops": _files(lakes)}))
     many = _lake(bench, "many", 2, CHAINS)
-    sides = interleaved(
-        {"1,002 tables": partial(_measured, bench, _COMMANDS["tables"], many)}, bench.rounds, bench.print_cost
-    )
-    listed = sides["1,002 tables"].cpu_s
-    facts = {"CPU-seconds": f"{listed:.2f}; {LISTED_S} is {'met' if listed <= LISTED_S else 'missed'}"}
-    return [*results, Result("tables, of 1,002", "1,002 tables", "1,002 tables", sides, facts=facts)]
+    for title, most in LISTED_S.items():
+        runs = {"1,002 tables": partial(_measured, bench, _COMMANDS[title], many)}
+        sides = interleaved(runs, bench.rounds, bench.print_cost)
+        listed = sides["1,002 tables"].cpu_s
+        facts = {"CPU-seconds": f"{listed:.2f}; {most} is {'met' if listed <= most else 'missed'}"}
+        results.append(Result(f"{title}, of 1,002", "1,002 tables", "1,002 tables", sides, facts=facts))
+    return results
 
 
 def _lake(bench: Bench, name: str, number: int, chains: int = 1) -> Path:
@@ -84,6 +85,7 @@ _COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "plan": _plan,
     "gate show": lambda _lake: [_LAKEHOUSE, "gate", "show", "silver.a0"],
     "tables": lambda _lake: [_LAKEHOUSE, "tables"],
+    "health": lambda _lake: [_LAKEHOUSE, "health"],
     "one batch of three tables, without Spark": lambda lake: [*_BATCH, str(lake)],
 }
 

@@ -73,11 +73,13 @@ class MaintenancePlanOperator(BaseOperator):
                 why = f"{action.reason}; if left, {action.if_left}"
                 self.log.info("%s: %s%s: %s", spec.table, action.step, size, why)
             tables.append(table)
+        most = conf.getint("core", "max_map_length")
+        broken = broken[:most]
         chosen = actions_of_run(
             tables,
             deletes=not context["params"].get("vacuum_dry_run", True),
             most_bytes=self.most_bytes,
-            most_actions=conf.getint("core", "max_map_length") - len(broken),
+            most_actions=most - len(broken),
         )
         for name in {action.table for action in chosen}:
             keep_maintained(ops, name, planned_at=now)

@@ -128,6 +128,8 @@ def files_below(folder: LakePath) -> Iterator[StoredFile]:
         with translate_storage_errors(str(folder)):
             for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=root):
                 for item in page.get("Contents", ()):
+                    if item["Key"].endswith("/"):  # the mark of an empty folder, as S3A leaves it
+                        continue
                     yield StoredFile(item["Key"].removeprefix(root), item["Size"], item["LastModified"].timestamp())
         return
     for parent, _, names in os.walk(folder):
