@@ -19,7 +19,7 @@ from millrace.control.ledger.states.measures import Measures
 from millrace.control.ledger.states.recent_batches import BatchKind
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
-from millrace.control.maintenance.health import Verdict
+from millrace.control.maintenance.health import StorageState
 from millrace.control.maintenance.health_days import HealthDay
 from millrace.overview.attention import Trouble, attention_needed
 from millrace.overview.lakehouse import FailedTasks, LakehouseReader, no_failed_tasks
@@ -182,9 +182,9 @@ def _health(table: TableOverview) -> HealthDay | None:
     return table.health.newest if table.health else None
 
 
-def _verdicts(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number]]:
+def _storage_states(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number]]:
     health = _health(table)
-    return ((verdict.value, int(verdict is health.verdict)) for verdict in Verdict if health)
+    return ((state.value, int(state is health.storage)) for state in StorageState if health)
 
 
 def _totals(table: TableOverview) -> Totals | None:
@@ -243,7 +243,7 @@ TABLE_METRICS = (
     ),
     TableMetric(
         GaugeMetricFamily, "millrace_table_storage", "1 for the state of the table's storage, 0 for all others.",
-        _verdicts, "state",
+        _storage_states, "state",
     ),
     _gauge(
         "millrace_table_small_files", "Small data files, when maintenance last measured them.",

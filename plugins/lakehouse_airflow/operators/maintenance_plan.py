@@ -67,7 +67,7 @@ class MaintenancePlanOperator(BaseOperator):
             if table is None:
                 continue
             keep_health(spec, catalog, ops, now, table.health)
-            self.log.info("%s: %s: %s", spec.table, table.verdict, table.reason)
+            self.log.info("%s: %s: %s", spec.table, table.storage, table.reason)
             for action in table.actions:
                 size = "" if action.size is None else f", {in_bytes(action.size)}"
                 why = f"{action.reason}; if left, {action.if_left}"

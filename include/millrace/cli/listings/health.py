@@ -18,14 +18,14 @@ from millrace.cli.selection import Selection
 from millrace.cli.views import MISSING, count, new_table, size
 from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
-from millrace.control.maintenance.health import TableHealth, Verdict
+from millrace.control.maintenance.health import StorageState, TableHealth
 from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
-_COLOURS = {Verdict.HELD_BACK: "yellow", Verdict.NEEDS_PERSON: "red"}
+_COLOURS = {StorageState.HELD_BACK: "yellow", StorageState.NEEDS_PERSON: "red"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def show_plan(selection: Selection, settings: Settings, *, as_json: bool) -> Exi
     """Show what maintenance would do with the selected tables; nothing is written, no Spark is started."""
     measured = measure_tables(selection.catalog, selection.specs, settings)
     actions = [action for table in measured.tables for action in table.actions]
-    held = [f"{each.table}: {each.verdict}: {each.reason}" for each in measured.tables if each.verdict in _COLOURS]
+    held = [f"{each.table}: {each.storage}: {each.reason}" for each in measured.tables if each.storage in _COLOURS]
     show_listing(actions, lambda: _plan(measured.tables), *held, *measured.remarks, as_json=as_json)
     return measured.code
 
@@ -102,7 +102,7 @@ def _overview(measured: Sequence[PlannedTable]) -> RenderableType:
         health = each.health
         table.add_row(
             each.table,
-            _verdict(each.verdict),
+            _storage(each.storage),
             count(health.layout.files),
             count(health.layout.small_files),
             size(health.layout.size),
@@ -120,7 +120,7 @@ def _details(measured: Sequence[PlannedTable]) -> RenderableType:
         facts.show_header = False
         for name, value in _facts(each.health):
             facts.add_row(name, Text(value))
-        title = Text.assemble(f"{each.table}: ", _verdict(each.verdict), f" ({each.reason})")
+        title = Text.assemble(f"{each.table}: ", _storage(each.storage), f" ({each.reason})")
         parts += [title, facts, *(Text(f"note: {advice}") for advice in each.health.advice), _plan([each])]
     return Group(*parts)
 
@@ -167,5 +167,5 @@ def _plan(measured: Sequence[PlannedTable]) -> RenderableType:
     return table
 
 
-def _verdict(verdict: Verdict) -> Text:
-    return Text(verdict.value, style=_COLOURS.get(verdict, ""))
+def _storage(storage: StorageState) -> Text:
+    return Text(storage.value, style=_COLOURS.get(storage, ""))

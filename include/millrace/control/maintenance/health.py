@@ -38,7 +38,7 @@ _READER_VERSION = 1
 """The reader version of Delta that all readers of the tables of Millrace have."""
 
 
-class Verdict(StrEnum):
+class StorageState(StrEnum):
     """The state of a table's storage, the best first."""
 
     IN_ORDER = "in order"
@@ -170,14 +170,14 @@ class TableHealth:
         return min(behind, key=lambda reader: reader.version, default=None)
 
     @property
-    def verdict(self) -> Verdict:
+    def storage(self) -> StorageState:
         """The state of its storage."""
         if self.problems:
-            return Verdict.NEEDS_PERSON
+            return StorageState.NEEDS_PERSON
         if self.in_danger:
-            return Verdict.HELD_BACK
+            return StorageState.HELD_BACK
         is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due
-        return Verdict.TO_MAINTAIN if is_due else Verdict.IN_ORDER
+        return StorageState.TO_MAINTAIN if is_due else StorageState.IN_ORDER
 
     @property
     def reason(self) -> str:

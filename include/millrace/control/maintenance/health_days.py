@@ -11,7 +11,7 @@ from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.ledger.states.measures import Measures, measure, newer_measures
 from millrace.control.ledger.states.table_state import StatePart, tolerate_state_errors
-from millrace.control.maintenance.health import TableHealth, Verdict, table_health
+from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.ops_tables import OpsTables
 
 _MOST_DAYS = 90
@@ -22,7 +22,7 @@ class HealthDay(BaseModel):
 
     Attributes:
         day: the UTC day.
-        verdict: the state of the table's storage.
+        storage: the state of the table's storage.
         reason: why.
         files, small_files: the number of data files, and of those that are small.
         size: the bytes of the data files.
@@ -33,7 +33,7 @@ class HealthDay(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     day: date
-    verdict: Verdict
+    storage: StorageState
     reason: str
     files: int
     small_files: int
@@ -89,7 +89,7 @@ def _with_today(today: HealthDay, health: TableHealth, stored: HealthDays | None
 def _day_of(health: TableHealth, day: date) -> HealthDay:
     return HealthDay(
         day=day,
-        verdict=health.verdict,
+        storage=health.storage,
         reason=health.reason,
         files=health.layout.files,
         small_files=health.layout.small_files,

@@ -12,7 +12,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.job.args import Job
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.control.maintenance.file_layout import Rewrite
-from millrace.control.maintenance.health import TableHealth, Verdict, table_health
+from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.tombstones import old_tombstones, tombstones_to_search
 from millrace.control.maintenance.verification_due import why_not_due
 from millrace.control.ops_tables import OpsTables
@@ -82,14 +82,14 @@ class PlannedTable:
 
     Attributes:
         table: the table.
-        verdict: the state of its storage.
+        storage: the state of its storage.
         reason: why.
         health: its measures.
         actions: what maintenance would do with it now, in its order.
     """
 
     table: str
-    verdict: Verdict
+    storage: StorageState
     reason: str
     health: TableHealth
     actions: tuple[MaintenanceAction, ...]
@@ -109,7 +109,7 @@ def planned_table(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime
         MaintenanceAction(spec.table, step, reason, _IF_LEFT[step], size, _seconds(health, step, size))
         for step, reason, size in _steps(spec, health, catalog, ops, now)
     )
-    return PlannedTable(spec.table, health.verdict, health.reason, health, actions)
+    return PlannedTable(spec.table, health.storage, health.reason, health, actions)
 
 
 def actions_of_run(

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.log.delta_log import read_commit
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
-from millrace.control.maintenance.health import TableHealth, Verdict, table_health
+from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.health_days import HealthDays, keep_health
 from millrace.control.maintenance.maintained import Maintained, keep_maintained
 from millrace.control.ops_tables import OpsTables
@@ -80,11 +80,11 @@ def test_many_small_files_are_joined_next(ops: OpsTables, path: Path) -> None:
     assert table_health(PLAIN, catalog_of(PLAIN), ops, NOW) is None, "it was never written"
     many(path, LEAST_SMALL_FILES)
     found = health(ops)
-    assert (found.verdict, found.answer) == (Verdict.TO_MAINTAIN, "The next maintenance joins 8 small files.")
+    assert (found.storage, found.answer) == (StorageState.TO_MAINTAIN, "The next maintenance joins 8 small files.")
     assert (found.rows, found.layout.small_files, found.log.commits, found.log.after_checkpoint) == (8, 8, 9, 9)
     assert next((each.name, each.files) for each in found.classes) == ("under 1 MiB", 8)
     off = health(ops, silver_spec(maintenance={"optimize": "off"}))
-    assert (off.verdict, off.answer) == (Verdict.IN_ORDER, "The next maintenance leaves the files as they are.")
+    assert (off.storage, off.answer) == (StorageState.IN_ORDER, "The next maintenance leaves the files as they are.")
 
 
 def test_the_last_z_order_is_found_in_the_log_and_kept_for_when_delta_has_cleaned_it(
@@ -186,10 +186,10 @@ def test_a_reader_that_is_behind_holds_vacuum_back(ops: OpsTables) -> None:
     judge(ops.paths.root, bronze, load_batch(ops.paths.root, bronze).version)
     assert health(ops, bronze).slowest is None
     load_batch(ops.paths.root, bronze)
-    assert health(ops, bronze).verdict is Verdict.IN_ORDER
+    assert health(ops, bronze).storage is StorageState.IN_ORDER
     found = health(ops, bronze, NOW + timedelta(days=4))
-    assert (found.verdict, found.reason) == (
-        Verdict.HELD_BACK, "readers of the certified version would soon be cut off",
+    assert (found.storage, found.reason) == (
+        StorageState.HELD_BACK, "readers of the certified version would soon be cut off",
     )  # fmt: skip
     assert found.slowest == found.in_danger[0]
 
@@ -209,7 +209,7 @@ def test_columns_without_statistics_partitions_of_a_small_table_and_features_of_
     assert not health(ops).problems
     DeltaTable(str(path)).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
     found = health(ops)
-    assert found.verdict is Verdict.NEEDS_PERSON
+    assert found.storage is StorageState.NEEDS_PERSON
     assert found.reason.startswith("Readers need version 3 of Delta's protocol (")
     assert "deletionVectors" in found.reason
 
@@ -238,11 +238,11 @@ def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: P
     for number in range(LEAST_SMALL_FILES):
         quarantine(ops.paths, PLAIN.table, refused(number))
     found = health(ops)
-    assert (found.verdict, found.rewrite) == (Verdict.TO_MAINTAIN, Rewrite.NONE)
+    assert (found.storage, found.rewrite) == (StorageState.TO_MAINTAIN, Rewrite.NONE)
     assert "quarantine: 8 of 8 files could be joined" in found.reason
     off = health(ops, silver_spec(maintenance={"optimize": "off"}))
-    assert off.verdict is Verdict.IN_ORDER
+    assert off.storage is StorageState.IN_ORDER
     beside = Path(str(ops.paths.quarantine(PLAIN.table)))
     (beside / "stray.parquet").write_bytes(b"12345")
     later = health(ops, silver_spec(maintenance={"optimize": "off"}), NOW + timedelta(days=8))
-    assert (later.verdict, [file.path for file in later.due]) == (Verdict.TO_MAINTAIN, ["stray.parquet"])
+    assert (later.storage, [file.path for file in later.due]) == (StorageState.TO_MAINTAIN, ["stray.parquet"])

@@ -60,5 +60,5 @@ def test_the_table_that_was_planned_longest_ago_comes_first_and_what_is_over_is_
 
 def test_a_job_of_a_table_is_done_once(tables: list[PlannedTable]) -> None:
     table = tables[0]
-    twice = PlannedTable(table.table, table.verdict, table.reason, table.health, table.actions * 2)
+    twice = PlannedTable(table.table, table.storage, table.reason, table.health, table.actions * 2)
     assert chosen([twice]) == [f"{FIRST.table} bin-pack", f"{FIRST.table} vacuum"]
