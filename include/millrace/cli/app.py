@@ -165,7 +165,7 @@ def maintain(
         bool, typer.Option("--json", help="With --plan: write a JSON array instead of a table.")
     ] = False,
 ) -> None:
-    """Compact small files (OPTIMIZE), then remove files that no kept version needs (VACUUM)."""
+    """Do what tables need: verify groups, join or order files (OPTIMIZE), delete what nobody needs (VACUUM)."""
     from millrace.cli.listings.health import show_plan
     from millrace.cli.runs.intervals import maintain_selection
     from millrace.cli.selection import select, today
