@@ -97,7 +97,6 @@ def keep_maintained(
         table: a table that exists.
         planned_at: when this run has planned to maintain the table.
         vacuumed_at: when this run has ended VACUUM: Delta logs it on local disk only.
-        planned_at: when a run last planned to maintain the table, whatever came of it.
         searched: the version with whose rows this run has compared the deleted keys.
         rewritten: the work of this run of OPTIMIZE.
     """
