@@ -24,8 +24,8 @@ _DOC = """Measures the storage of every table, and does what it needs: joins sma
 a new version of a gold table with a computation from scratch.
 
 The task *plan* says in its log what each table needs and why, and what happens if it is left; each of its actions is a
-task of *maintain*, one at a time. Writers have priority. What does not fit into one run is done by the next, the tables
-first that have waited the longest.
+task of *maintain*, one at a time. OPTIMIZE lets waiting batches go first. What does not fit into one run is done by the
+next, the tables first that have waited the longest.
 
 VACUUM deletes only while *Vacuum: dry run* is off, and never goes below a table's retention."""
 
@@ -78,6 +78,7 @@ def build_maintenance_dag(
         TableMaintenanceOperator.partial(
             task_id="maintain",
             conn_id=conn_id,
+            max_active_tis_per_dag=1,
             map_index_template="{{ task.table }}: {{ task.step }}",
         ).expand_kwargs(plan.output)
     # Set last: each task that is added later copies the Params.

@@ -12,7 +12,7 @@ from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES, RETRY_DELAY
 from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.spec.table_spec import GoldSpec
-from millrace.errors import MillraceError
+from millrace.errors import MillraceError, NotReadyError, StorageError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -45,7 +45,11 @@ class MaintenancePlanOperator(BaseOperator):
     def execute(self, context: Context) -> list[dict[str, str | int]]:
         """Return the arguments of a `TableMaintenanceOperator` for each action.
 
-        A table that cannot be measured does not stop the others: its own task then fails with the same error.
+        A table that cannot be measured, or whose readers hold VACUUM back, does not stop the others: its own task then
+        fails with the same error.
+
+        Raises:
+            NotReadyError, StorageError: the store does not answer, or refuses the request.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
         from millrace.catalog import load_catalog
@@ -53,16 +57,20 @@ class MaintenancePlanOperator(BaseOperator):
         from millrace.control.maintenance.maintained import keep_maintained
         from millrace.control.maintenance.plan import actions_of_run, planned_table
         from millrace.control.ops_tables import OpsTables
+        from millrace.control.storage.read_cache import cached_reads
 
         settings, now = prepare_process(), datetime.now(UTC)
         catalog, ops = load_catalog(settings.tables), OpsTables(settings.paths)
-        tables, broken = [], list[dict[str, str | int]]()
+        tables, failing = [], list[dict[str, str | int]]()
         for spec in catalog.specs.values():
             try:
-                table = planned_table(spec, catalog, ops, now)
+                with cached_reads():
+                    table = planned_table(spec, catalog, ops, now)
+            except (NotReadyError, StorageError):
+                raise
             except Exception as error:
                 self.log.error("%s: not measured: %s", spec.table, error, exc_info=not isinstance(error, MillraceError))
-                broken.append({"table": spec.table, "job": Job.TABLE_OPTIMIZE.value, "step": "not measured"})
+                failing.append({"table": spec.table, "job": Job.TABLE_OPTIMIZE.value, "step": "not measured"})
                 continue
             if table is None:
                 continue
@@ -72,21 +80,23 @@ class MaintenancePlanOperator(BaseOperator):
                 size = "" if action.size is None else f", {in_bytes(action.size)}"
                 why = f"{action.reason}; if left, {action.if_left}"
                 self.log.info("%s: %s%s: %s", spec.table, action.step, size, why)
+            if table.health.in_danger:
+                failing.append({"table": spec.table, "job": Job.TABLE_VACUUM.value, "step": "vacuum is held back"})
             tables.append(table)
         most = conf.getint("core", "max_map_length")
-        broken = broken[:most]
+        failing = failing[: most // 2]
         chosen = actions_of_run(
             tables,
             deletes=not context["params"].get("vacuum_dry_run", True),
             most_bytes=self.most_bytes,
-            most_actions=most - len(broken),
+            most_actions=most - len(failing),
         )
         for name in {action.table for action in chosen}:
             keep_maintained(ops, name, planned_at=now)
         total = sum(len(table.actions) for table in tables)
         self.log.info("%s, of which this run does %d", counted(total, "action"), len(chosen))
         samples = {spec.table: spec.values_to_verify for spec in catalog.specs.values() if isinstance(spec, GoldSpec)}
-        return broken + [
+        return failing + [
             {
                 "table": action.table,
                 "job": action.step.job.value,

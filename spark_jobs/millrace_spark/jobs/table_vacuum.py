@@ -13,7 +13,6 @@ from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.lake_path import LakePath
-from millrace.control.log.delta_log import latest_version
 from millrace.control.maintenance.health import TableHealth, beside_folders, table_health
 from millrace.control.maintenance.maintained import keep_maintained
 from millrace.control.maintenance.old_files import OldFile
@@ -55,7 +54,8 @@ def run(context: JobContext) -> JobReport:
     _require_no_reader_in_danger(health)
     expired = expired_tombstones(context)
     has_work = bool(health.due or expired.may_go) and not context.args.dry_run
-    if has_work or tombstones_to_search(context.spec, context.ops):
+    is_searched = tombstones_to_search(context.spec, context.ops) > 0
+    if has_work or is_searched:
         with context.open_session(maintenance_conf(context)) as session:
             unneeded = count_unneeded_tombstones(context, session)
             if (has_work or unneeded) and not context.args.dry_run:
@@ -67,7 +67,8 @@ def run(context: JobContext) -> JobReport:
     if context.args.dry_run:
         return _report(context, health.due, unneeded, expired, work)
     vacuumed_at = context.now() if health.due else None
-    keep_maintained(context.ops, context.spec.table, vacuumed_at=vacuumed_at, searched=latest_version(path))
+    searched = health.version if is_searched else None
+    keep_maintained(context.ops, context.spec.table, vacuumed_at=vacuumed_at, searched=searched)
     return _report(context, _deleted(context, health.due), unneeded, expired, work)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -19,6 +20,7 @@ from millrace.cli.views import MISSING, count, new_table, size
 from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
 from millrace.control.maintenance.health import StorageState, TableHealth
+from millrace.control.maintenance.old_files import OldFiles
 from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, MillraceError
@@ -60,7 +62,7 @@ def show_health(tables: Sequence[str], settings: Settings, *, as_json: bool) -> 
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     measured = measure_tables(catalog, specs, settings)
     view = _details if len(tables) == 1 else _overview
-    show_listing(measured.tables, lambda: view(measured.tables), *measured.remarks, as_json=as_json)
+    show_listing(map(_as_json, measured.tables), lambda: view(measured.tables), *measured.remarks, as_json=as_json)
     return measured.code
 
 
@@ -90,9 +92,28 @@ def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings
         except MillraceError as error:
             problems.append(str(error))
             code = error.exit_code
+        except OSError as error:
+            problems.append(f"{spec.table}: {error}")
+            code = ExitCode.FAILED
     for problem in problems:
         show_problem(problem)
     return Measured(now, measured, unbuilt, code)
+
+
+def _as_json(table: PlannedTable) -> dict[str, Any]:
+    """Return a table for JSON: with sums in place of each old file."""
+    health = table.health
+    old = [
+        {"of": name, **_sums(of_it)}
+        for name, of_it in (("table", health.old), *((b.name, b.old) for b in health.beside))
+    ]
+    facts = {**vars(health), "old": old, "beside": [{"of": each.name, "layout": each.layout} for each in health.beside]}
+    return {**vars(table), "health": facts}
+
+
+def _sums(old: OldFiles) -> dict[str, Any]:
+    counts = {"due_files": len(old.due), "due_bytes": old.due_bytes, "kept_files": len(old.kept)}
+    return {**counts, "kept_bytes": old.kept_bytes, "next_due": old.next_due}
 
 
 def _overview(measured: Sequence[PlannedTable]) -> RenderableType:
@@ -152,7 +173,8 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
         f"{slowest.name} reads version {slowest.version}, old since {slowest.since:{MINUTE}}" if slowest else "nobody"
     )
     yield "behind", behind
-    yield "log", f"{counted(log.commits, 'commit')}, {log.after_checkpoint} since the checkpoint, {size(log.size)}"
+    since = f"{log.after_checkpoint} since the checkpoint of {log.checkpoint_at:{MINUTE}}" if log.checkpoint_at else ""
+    yield "log", f"{counted(log.commits, 'commit')}, {since or 'no checkpoint yet'}, {size(log.size)}"
 
 
 def _plan(measured: Sequence[PlannedTable]) -> RenderableType:

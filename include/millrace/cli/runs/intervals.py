@@ -16,7 +16,6 @@ from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import WRITER_OF_LAYER
 from millrace.contracts.job.interval_args import DomainArgs, IntervalsArgs, MaintenanceArgs, maintenance_jobs
 from millrace.contracts.job.report import JobReport
-from millrace.control.maintenance.health import StorageState
 from millrace.control.maintenance.health_days import keep_health
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
@@ -106,10 +105,11 @@ def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if each.table not in tables]
     for line in (*idle, *measured.remarks):
         out.print(line, markup=False, soft_wrap=True)
-    held_back = [each for each in measured.tables if each.storage is StorageState.HELD_BACK]
+    held_back = [each for each in measured.tables if each.health.in_danger]
     for each in held_back:
         way_out = "Run what is behind, or get the refused newer versions past their gate."
-        show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{way_out}")
+        readers = ", ".join(reader.name for reader in each.health.in_danger)
+        show_problem(f"{each.table}: VACUUM refused: {readers} would soon be cut off\n{way_out}")
     code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
     if not tables:
         return code

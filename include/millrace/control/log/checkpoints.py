@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -10,11 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millrace.contracts.lake_path import LakePath
-from millrace.control.log.delta_log import CHECKPOINT, Action, commit_actions, existing_actions, versions_in
+from millrace.control.log.delta_log import CHECKPOINT, COMMIT, Action, commit_actions, existing_actions, versions_in
 from millrace.control.storage.stored_files import names_in, read_bytes
 
 _REACH = 100
 """How many commits are read at most for a definition; a table has a checkpoint after each ten commits."""
+
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+"""The name of a checkpoint, or of one of so many parts of it."""
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _FEATURES = pa.list_(pa.string())
@@ -86,13 +90,16 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
         TornLogError: a commit file since the last checkpoint is missing or damaged.
     """
     log, removed = table / "_delta_log", dict[str, int]()
-    checkpoint = max((at for at in versions_in(names_in(log), CHECKPOINT) if at <= version), default=-1)
-    if checkpoint >= 0:
-        stored = pq.ParquetFile(pa.BufferReader(read_bytes(log / f"{checkpoint:020d}{CHECKPOINT}")))
+    names = list(names_in(log))
+    checkpoint, parts = _newest_checkpoint(names, version)
+    for name in parts:
+        stored = pq.ParquetFile(pa.BufferReader(read_bytes(log / name)))
         if "remove" in stored.schema_arrow.names:
             column = stored.read(columns=["remove.path", "remove.deletionTimestamp"])["remove"].drop_null()
             paths, times = pc.struct_field(column, "path"), pc.struct_field(column, "deletionTimestamp")
-            removed = dict(zip(paths.to_pylist(), pc.fill_null(times, 0).to_pylist(), strict=True))
+            removed |= dict(zip(paths.to_pylist(), pc.fill_null(times, 0).to_pylist(), strict=True))
+    if not parts:  # a log without a checkpoint begins with version 0; of a kind of checkpoint not read here, later
+        checkpoint = min(versions_in(names, COMMIT), default=0) - 1
     for at in range(checkpoint + 1, version + 1):
         for action in existing_actions(table, at):
             if "remove" in action:
@@ -100,6 +107,16 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
             elif "add" in action:
                 removed.pop(action["add"]["path"], None)
     return removed
+
+
+def _newest_checkpoint(names: Iterable[str], version: int) -> tuple[int, list[str]]:
+    """Return the version of the newest whole checkpoint up to `version`, and its files; other systems write parts."""
+    files: dict[int, list[str]] = {}
+    for name in names:
+        if (found := _CHECKPOINT.fullmatch(name)) and int(found[1]) <= version:
+            files.setdefault(int(found[1]), []).append(name)
+    whole = [at for at, of_it in files.items() if len(of_it) == int(_CHECKPOINT.fullmatch(of_it[0])[2] or 1)]  # type: ignore[index]
+    return (max(whole), sorted(files[max(whole)])) if whole else (-1, [])
 
 
 def read_actions(checkpoint: bytes) -> Iterator[Action]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 from math import inf
@@ -70,13 +70,13 @@ class LogHealth:
         commits: the number of commits that it still has.
         after_checkpoint: how many of them a reader reads after the last checkpoint.
         size: the bytes of all its files.
-        checkpoint_at: when the last checkpoint was written, in seconds by the clock of the storage; None without one.
+        checkpoint_at: when the last checkpoint was written; None without one.
     """
 
     commits: int
     after_checkpoint: int
     size: int
-    checkpoint_at: float | None
+    checkpoint_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _log_health(stored: Sequence[StoredFile], version: int) -> LogHealth:
         commits=len(commits),
         after_checkpoint=sum((int(newest[:20]) if newest else -1) < at <= version for at in commits),
         size=sum(file.size for file in files),
-        checkpoint_at=by_name[newest].modified if newest else None,
+        checkpoint_at=datetime.fromtimestamp(by_name[newest].modified, UTC) if newest else None,
     )
 
 
@@ -302,7 +302,7 @@ def _without_statistics(listed: pa.Table, spec: AnySpec, partitioned_by: Sequenc
 
 def _advice(size: int, partitions: int, partitioned_by: Sequence[str]) -> Iterator[str]:
     if partitioned_by and size < _TIB:
-        each = "" if size >= _GIB * partitions else ", and each of its partitions less than 1 GiB"
+        each = "" if size >= _GIB * partitions else ", its partitions on average less than 1 GiB"
         yield (
             f"The table has less than 1 TiB{each}: without `partitioned_by: [{', '.join(partitioned_by)}]`, and with "
             "`zorder_by` instead, it has fewer files"

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict
 
 from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import AnySpec
-from millrace.control.ledger.states.measures import Measures, measure, newer_measures
 from millrace.control.ledger.states.table_state import StatePart, tolerate_state_errors
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
+from millrace.control.maintenance.maintained import Maintained, completed
 from millrace.control.ops_tables import OpsTables
 
-_MOST_DAYS = 90
+_MOST_DAYS = 30
 
 
 class HealthDay(BaseModel):
@@ -23,7 +23,6 @@ class HealthDay(BaseModel):
     Attributes:
         day: the UTC day.
         storage: the state of the table's storage.
-        reason: why.
         files, small_files: the number of data files, and of those that are small.
         size: the bytes of the data files.
         old_size: the bytes of the files that the newest version does not need.
@@ -34,7 +33,6 @@ class HealthDay(BaseModel):
 
     day: date
     storage: StorageState
-    reason: str
     files: int
     small_files: int
     size: int
@@ -43,7 +41,7 @@ class HealthDay(BaseModel):
 
 
 class HealthDays(StatePart):
-    """The last days on which maintenance measured a table, at most 90.
+    """The last days on which maintenance measured a table, at most 30.
 
     Attributes:
         days: one entry a day, oldest first.
@@ -60,7 +58,9 @@ class HealthDays(StatePart):
 def keep_health(
     spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime, measured: TableHealth | None = None
 ) -> None:
-    """Store the health of a table as that of the day, with its size; of several measures of a day the last one stays.
+    """Store the health of a table as that of the day; of several measures of a day the last one stays.
+
+    What the log said of its maintenance is stored as well, so that nobody reads the same commits again.
 
     Args:
         spec: the table.
@@ -71,11 +71,10 @@ def keep_health(
     """
     with tolerate_state_errors(spec.table):
         if health := measured or table_health(spec, catalog, ops, now):
-            sizes = measure(ops.paths.table(spec.table))
             ops.states.change(
                 spec.table,
                 (HealthDays, partial(_with_today, _day_of(health, now.date()), health)),
-                (Measures, partial(newer_measures, now=sizes)),
+                (Maintained, partial(completed, known=health.maintained)),
             )
 
 
@@ -90,7 +89,6 @@ def _day_of(health: TableHealth, day: date) -> HealthDay:
     return HealthDay(
         day=day,
         storage=health.storage,
-        reason=health.reason,
         files=health.layout.files,
         small_files=health.layout.small_files,
         size=health.layout.size,

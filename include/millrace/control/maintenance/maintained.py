@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -54,6 +55,14 @@ class Maintained(StatePart):
             case "VACUUM END":
                 new["vacuumed_at"] = commit.at
         return self.model_copy(update=new)
+
+
+def completed(stored: Maintained | None, known: Maintained) -> Maintained:
+    """Return what is stored, with what a later reading of the log knows; None is no reading."""
+    if stored is None or stored.table_id != known.table_id:
+        return known
+    of_log = {"upto", "optimized_at", "ordered_at", "ordered_by"} if known.upto > stored.upto else set()
+    return stored.model_copy(update={name: getattr(known, name) for name in of_log})
 
 
 def maintained(ops: OpsTables, table: str, table_id: str) -> Maintained:
@@ -114,6 +123,7 @@ def keep_maintained(
 
 
 def _z_ordered(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the columns of ZORDER BY, from the parameters of an OPTIMIZE commit."""
-    columns: list[str] = json.loads(parameters.get("zOrderBy") or "[]")
-    return tuple(columns)
+    """Return the columns of ZORDER BY, from the parameters of an OPTIMIZE commit; other systems may write any value."""
+    with suppress(ValueError, TypeError):
+        return tuple(map(str, json.loads(parameters.get("zOrderBy") or "[]")))
+    return ()

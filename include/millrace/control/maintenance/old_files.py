@@ -25,7 +25,8 @@ RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 _DELTAS_OWN = timedelta(weeks=1)
 """The retention of a table that does not state it (Delta Lake 4.4)."""
 
-_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
+_PART = r"\s*'?(\d+)'?\s+(week|day|hour|minute|second|millisecond|microsecond)s?"
+_INTERVAL = re.compile(rf"(?:interval)?((?:{_PART})+)\s*", re.IGNORECASE)
 _CHANGES = "_change_data"
 
 
@@ -92,7 +93,8 @@ def stated_retention(properties: Mapping[str, str], path: str) -> timedelta:
     if text is None:
         return _DELTAS_OWN
     if found := _INTERVAL.fullmatch(text.strip()):
-        return timedelta(**{f"{found[2].lower()}s": int(found[1])})
+        parts = re.findall(_PART, found[1], re.IGNORECASE)
+        return sum((timedelta(**{f"{unit.lower()}s": int(number)}) for number, unit in parts), timedelta())
     raise MillraceError(
         f"{path}: {RETENTION_PROPERTY} is {text!r}, which is no number of weeks, days or hours",
         "State `maintenance: {vacuum: {retain: 30 days}}` in its spec: the next batch sets the property.",
@@ -118,7 +120,9 @@ def old_files(path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], n
     gone = {unquote(name): at_ms for name, at_ms in removed_files(path, delta.version()).items()}
     files: dict[bool, list[OldFile]] = {True: [], False: []}
     for file in stored:
-        if file.path in needed or _is_hidden(file.path, metadata.partition_columns):
+        # A vector of deletions belongs to a data file, and Delta knows to which.
+        is_vector = file.path.endswith(".bin")
+        if is_vector or file.path in needed or _is_hidden(file.path, metadata.partition_columns):
             continue
         since = max(file.modified, gone.get(file.path, 0) / 1000)
         due = datetime.fromtimestamp(since, UTC) + retention

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from millrace.catalog import Catalog
@@ -122,19 +122,19 @@ def actions_of_run(
     Args:
         tables: the planned tables.
         deletes: whether the run may delete files and deleted keys.
-        most_bytes: the most bytes that it rewrites or deletes, but one action at least.
+        most_bytes: the most bytes that it rewrites, but one rewrite at least.
         most_actions: the most actions.
     """
     never = datetime.min.replace(tzinfo=UTC)
     chosen: dict[tuple[str, Job], MaintenanceAction] = {}
-    left = most_bytes
+    left, has_rewrite = most_bytes, False
     for table in sorted(tables, key=lambda each: each.health.maintained.planned_at or never):
         for action in table.actions:
-            key, size = (action.table, action.step.job), action.size or 0
-            fits = len(chosen) < most_actions and (size <= left or not chosen)
+            key, size = (action.table, action.step.job), 0 if action.step.deletes else action.size or 0
+            fits = len(chosen) < most_actions and (size <= left or not has_rewrite)
             if key not in chosen and fits and (deletes or not action.step.deletes):
                 chosen[key] = action
-                left -= size
+                left, has_rewrite = max(left - size, 0), has_rewrite or size > 0
     return list(chosen.values())
 
 
@@ -157,12 +157,17 @@ def _steps(
         return
     if due := health.due:
         files, size = counted(len(due), "file"), sum(file.size for file in due)
-        yield Step.VACUUM, f"no version of the last {health.retention.days} days needs {files}", size
+        yield Step.VACUUM, f"no version of the last {_length(health.retention)} needs {files}", size
     expired = old_tombstones(spec, ops.paths, ops.ledger, now)
     if expired.may_go:
         yield Step.FORGET, f"{counted(expired.keys, 'deleted key')} past {expired.retain}", None
     elif health.maintained.searched < health.version and (keys := tombstones_to_search(spec, ops)):
         yield Step.FORGET, f"{counted(keys, 'deleted key')}: some may exist again", None
+
+
+def _length(retention: timedelta) -> str:
+    days, rest = divmod(retention, timedelta(days=1))
+    return counted(days, "day") if not rest else counted(round(retention / timedelta(hours=1)), "hour")
 
 
 def _seconds(health: TableHealth, step: Step, size: int | None) -> float | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from millrace.contracts.job.args import Job
@@ -15,7 +17,7 @@ from millrace.control.maintenance.maintained import Maintained
 from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, write_specs
-from tests.support.ledger.delta_tables import append, commit_file, create_table
+from tests.support.ledger.delta_tables import append, commit_file, create_table, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
 
@@ -51,3 +53,23 @@ def test_each_action_is_a_task_and_a_table_that_cannot_be_measured_fails_in_its_
     assert [each["step"] for each in MaintenancePlanOperator(task_id="plan").execute(context)] == [
         "not measured", "bin-pack",
     ]  # fmt: skip
+
+
+def test_a_reader_that_is_behind_and_tables_over_the_limit_of_airflow_are_tasks_too(
+    house: House, run_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops = OpsTables(LakehousePaths(house.root))
+    for table in ("bronze.a", "bronze.b", "bronze.c"):
+        write_specs(house.folder / "tables", bronze_document(table))
+        create_table(Path(str(ops.paths.table(table))), deletedFileRetentionDuration="interval 1 month")
+    path = Path(str(ops.paths.table("bronze.orders")))
+    create_table(path, deletedFileRetentionDuration="interval 0 hours")
+    judge(house.root, house.spec, append(path))
+    append(path)
+    run = run_of(run_type="manual", logical_date=None, start=None, end=None)
+    context = {**run, "params": {"vacuum_dry_run": True}}
+    planned = MaintenancePlanOperator(task_id="plan").execute(context)
+    assert {"table": "bronze.orders", "job": "table_vacuum", "step": "vacuum is held back"} in planned
+    assert len(planned) == 4
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    assert len(MaintenancePlanOperator(task_id="plan").execute(context)) == 2, "half of the places are for the others"
