@@ -81,5 +81,5 @@ def test_ten_years_of_days_fit_on_a_command_line() -> None:
     args = DOMAIN.for_intervals([Interval(start=start, end=start + timedelta(days=1)) for start in starts])
     assert max(len(argument.encode()) for argument in args.to_argv()) < LONGEST_ARGUMENT
     assert type(args).from_argv(args.to_argv()) == args
-    maintenance = MaintenanceArgs(**DOMAIN.model_dump(), interval=DAY.interval, dry_run=True)
+    maintenance = MaintenanceArgs(**DOMAIN.model_dump(), interval=DAY.interval)
     assert MaintenanceArgs.from_argv(maintenance.to_argv()) == maintenance
