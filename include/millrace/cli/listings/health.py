@@ -103,12 +103,8 @@ def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings
 def _as_json(table: PlannedTable) -> dict[str, Any]:
     """Return a table for JSON: with sums in place of each old file."""
     health = table.health
-    old = [
-        {"of": name, **_sums(of_it)}
-        for name, of_it in (("table", health.old), *((b.name, b.old) for b in health.beside))
-    ]
-    facts = {**vars(health), "old": old, "beside": [{"of": each.name, "layout": each.layout} for each in health.beside]}
-    return {**vars(table), "health": facts}
+    beside = [{"name": each.name, "layout": each.layout, "old": _sums(each.old)} for each in health.beside]
+    return {**vars(table), "health": {**vars(health), "old": _sums(health.old), "beside": beside}}
 
 
 def _sums(old: OldFiles) -> dict[str, Any]:

@@ -15,6 +15,18 @@ from millrace.control.log.stored_tables import identity, open_table
 from millrace.control.ops_tables import OpsTables
 
 
+class Rewritten(NamedTuple):
+    """The work of one run of OPTIMIZE.
+
+    Attributes:
+        size: the bytes of the files that it replaced.
+        seconds: how long it took, without its waits.
+    """
+
+    size: int
+    seconds: float
+
+
 class Maintained(StatePart):
     """What the log of a table, up to a version, says of its maintenance.
 
@@ -26,7 +38,7 @@ class Maintained(StatePart):
         vacuumed_at: when VACUUM last ended; None if the log does not know.
         planned_at: when a run last planned to maintain the table, whatever came of it.
         searched: the version with whose rows the deleted keys were last compared.
-        rewritten_bytes, rewrite_seconds: what all runs of OPTIMIZE together have rewritten, and how long they took.
+        rewritten: the work of the last run of OPTIMIZE; None if none is known.
     """
 
     upto: int = -1
@@ -36,8 +48,7 @@ class Maintained(StatePart):
     vacuumed_at: Instant | None = None
     planned_at: Instant | None = None
     searched: int = -1
-    rewritten_bytes: int = 0
-    rewrite_seconds: float = 0.0
+    rewritten: Rewritten | None = None
 
     def ordered_ms(self, columns: Sequence[str]) -> int:
         """Return when the table was last Z-ordered by some columns, in ms; 0 if it was not, or by others since."""
@@ -78,18 +89,6 @@ def maintained(ops: OpsTables, table: str, table_id: str) -> Maintained:
     return known
 
 
-class Rewritten(NamedTuple):
-    """The work of one run of OPTIMIZE.
-
-    Attributes:
-        size: the bytes of the files that it replaced.
-        seconds: how long it took, without its waits.
-    """
-
-    size: int
-    seconds: float
-
-
 def keep_maintained(
     ops: OpsTables,
     table: str,
@@ -116,8 +115,7 @@ def keep_maintained(
         if searched is not None:
             new["searched"] = searched
         if rewritten:
-            new["rewritten_bytes"] = known.rewritten_bytes + rewritten.size
-            new["rewrite_seconds"] = known.rewrite_seconds + rewritten.seconds
+            new["rewritten"] = rewritten
         now = known.model_copy(update=new)
         ops.states.change(table, (Maintained, lambda _: now))
 

@@ -46,6 +46,9 @@ _JOBS = {
     Step.FORGET: Job.TABLE_VACUUM,
 }
 
+_COMPARABLE = 10
+"""Nobody knows how long a rewrite takes that is larger than this times the last one."""
+
 _IF_LEFT = {
     Step.VERIFY: "nobody knows whether these groups still equal their sources",
     Step.BIN_PACK: "readers open more and more files, and each commit lists them",
@@ -171,8 +174,11 @@ def _length(retention: timedelta) -> str:
 
 
 def _seconds(health: TableHealth, step: Step, size: int | None) -> float | None:
-    """Return how long a rewrite takes, by the bytes and seconds of all before."""
-    done = health.maintained
-    if step.job is not Job.TABLE_OPTIMIZE or size is None or not done.rewritten_bytes:
+    """Return how long a rewrite takes, by the last one; None if that was a tenth of it or less.
+
+    Half a minute of each is for the start of Spark and the commit, so that a smaller one takes as long.
+    """
+    last = health.maintained.rewritten
+    if step.job is not Job.TABLE_OPTIMIZE or not size or last is None or size > _COMPARABLE * last.size:
         return None
-    return size * done.rewrite_seconds / done.rewritten_bytes
+    return last.seconds * max(size / last.size, 1)

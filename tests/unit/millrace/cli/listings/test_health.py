@@ -45,6 +45,9 @@ def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
     keep_maintained(OpsTables(settings.paths), BRONZE, rewritten=Rewritten(planned["size"] // 2, 3.0))
     [again] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
     assert round(again["seconds"]) == 6, "twice the bytes of the last time"
+    keep_maintained(OpsTables(settings.paths), BRONZE, rewritten=Rewritten(planned["size"] // 20, 3.0))
+    [unknown] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
+    assert unknown["seconds"] is None, "twenty times the bytes of the last time"
     assert lakehouse("maintain", "--json").exit_code == ExitCode.WRONG_USAGE
 
 
