@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -16,14 +17,18 @@ from millrace.cli.runs.deciding_alone import AskingDag, decided_alone
 from millrace.cli.runs.intervals import run_selection
 from millrace.cli.runs.job import run_and_show
 from millrace.cli.runs.reports import note_lines, report_table
-from millrace.cli.selection import Selection, parse_intervals, today, with_downstream
+from millrace.cli.runs.table_plans import plan_tables
+from millrace.cli.selection import Selection, with_downstream
 from millrace.cli.views import new_table
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.requests import QuarantineRequest
 from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.control.ledger.ledger import Ledger
 from millrace.control.planning.complete_batches import replay_interval
+from millrace.control.planning.source_ranges import newest_interval
+from millrace.control.planning.stream_positions import stream_position
 from millrace.control.quarantine.edited_rows import edited_rows
 from millrace.control.quarantine.rows import quarantined_rows
 from millrace.control.quarantine.stored_rows import SUMMARY, StoredRows
@@ -113,13 +118,26 @@ def run_downstream(table: str, settings: Settings) -> ExitCode:
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    catalog = command_catalog(settings.tables)
+    selection = downstream_selection(table, settings)
+    return run_selection(selection, settings, reprocess=False) if selection else ExitCode.OK
+
+
+def downstream_selection(table: str, settings: Settings) -> Selection | None:
+    """Return the tables that read the table, for the newest interval that they have not read; None if there are none.
+
+    If they have read everything, the interval is that of the last batch of the table.
+    """
+    catalog, paths, ledger = command_catalog(settings.tables), settings.paths, Ledger(settings.paths)
     specs = with_downstream(catalog, catalog.spec(table).domain, {table})[1:]
-    if not specs:
-        return ExitCode.OK
-    intervals = parse_intervals(today())
-    selection = Selection(catalog, specs[0].domain, tuple(specs), intervals, names_tables=True)
-    return run_selection(selection, settings, reprocess=False)
+    position = stream_position(catalog.spec(table), paths, ledger)
+    if not specs or position is None or position.last is None:
+        return None
+    intervals = (position.last.intent.interval,)
+    selection = Selection(catalog, specs[0].domain, specs, intervals, names_tables=True)
+    plans = plan_tables(selection, settings, reprocess=False)
+    unread = (span for plan in plans if plan.advice for span in plan.advice.sources.items())
+    newest = newest_interval(unread, paths, ledger)
+    return replace(selection, intervals=(newest,)) if newest else selection
 
 
 def _show(report: JobReport) -> None:

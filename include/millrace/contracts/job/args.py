@@ -70,7 +70,7 @@ class JobArgs(CommandLine):
     Attributes:
         table: the table to write, check or maintain.
         interval_start: start of the interval (UTC, inclusive); downstream of bronze it is only a label.
-        interval_end: end of the interval (UTC, exclusive).
+        interval_end: end of the interval (UTC, exclusive), at which a rule of freshness measures the age of rows.
         run_id: the Airflow run id, or the id of a run of the CLI.
         root: the lakehouse root.
         landing: the landing root.

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from millrace.contracts.counted import counted
-from millrace.contracts.interval import Interval
 from millrace.control.ledger.events import Failure, FileEvent
 from millrace.control.ledger.ledger import Ledger
 
@@ -67,7 +66,7 @@ class EarlierRuns:
         for path in self.died_alone & dead.keys():
             if not (attempt := dead[path]).is_counted:
                 intent, reason = attempt.intent, _DIED_ALONE.format(attempt.intent.run_id)
-                interval = Interval(start=intent.interval_start, end=intent.interval_end)
+                interval = intent.interval
                 files = [replace(file, defect=reason) for file in self._ledger.files_of(intent)]
                 self._ledger.record_files(FileEvent.FAILED, self._table, self._table_id, interval, files, died=intent)
                 self._note(f"{path}: {reason}; it is tried after all others")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from millrace.contracts.interval import Instant
+from millrace.contracts.interval import Instant, Interval
 from millrace.control.log.delta_log import USER_METADATA_KEY, Commit
 
 ONE_STREAM = "main"
@@ -222,6 +222,11 @@ class Intent(BaseModel):
     def app_id(self) -> str:
         """Delta's application id of the intent's stream."""
         return Stream(self.table, self.stream).app_id
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the batch."""
+        return Interval(start=self.interval_start, end=self.interval_end)
 
     @property
     def intervals_read_again(self) -> tuple[Instant, ...]:

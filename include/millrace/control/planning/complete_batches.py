@@ -13,6 +13,7 @@ from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.restore import restore_obstacle
 from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Winner, winner_of
 from millrace.control.log.delta_log import remaining_commits
 from millrace.control.ops_tables import OpsTables
@@ -38,18 +39,21 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
 
 
 def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
-    """Return the period under which a replay of the rows is reported; it decides nothing else.
+    """Return the interval of the batch that replays the rows; a rule of freshness measures their age at its end.
 
-    With rows, the period covers the days that delivered them. Without rows, it is the interval of the last batch if a
-    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
+    With rows, it covers the intervals that delivered them. Without rows, it is that of the last batch if a dead driver
+    left that batch incomplete, and otherwise None: there is nothing to do.
     """
-    if rows:
-        starts = [row.interval_start for row in rows]
-        return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
     ops = OpsTables(paths)
+    if rows:
+        starts = {row.interval_start for row in rows}
+        loads = ops.ledger.batches_of(spec.table, table_id(paths.table(spec.table)), starts)
+        ends = {start: start + timedelta(days=1) for start in starts}
+        ends |= {load.intent.interval_start: load.intent.interval_end for load in loads}
+        return Interval(start=min(starts), end=max(ends.values()))
     for last in filter(None, (position.last for position in stream_positions(spec, paths, ops.ledger))):
         if not is_complete(spec, last, ops):
-            return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
+            return last.intent.interval
     return None
 
 

@@ -201,7 +201,7 @@ class FullSnapshots:
     def _unread_files(self, intent: Intent) -> list[str]:
         """Return the landing files of the interval that are not loaded."""
         bronze: BronzeSpec = self.catalog.spec(self.spec.only_source)  # type: ignore[assignment]
-        source, interval = bronze.landing_source, Interval(start=intent.interval_start, end=intent.interval_end)
+        source, interval = bronze.landing_source, intent.interval
         landing, ledger = landing_of(source.landing, self.landing), self.ops.ledger
 
         def given_up_by_person(paths: Collection[str]) -> dict[str, Failure]:

@@ -120,7 +120,7 @@ class Planner:
                 ops.ledger.record_files(event, spec.table, table_id, interval, files)
         for last in filter(None, (position.last for position in positions)):
             if not is_complete(spec, last, ops):
-                due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
+                due.add(last.intent.interval)
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
     def advise(

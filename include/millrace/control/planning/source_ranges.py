@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 
 from deltalake.exceptions import DeltaError
 
 from millrace.contracts.counted import counted
+from millrace.contracts.interval import Interval
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.gates.gates import Gates
@@ -97,6 +98,21 @@ def changed_ranges(
     """Return the ranges with changed rows; also those with a full snapshot, which deletes all rows if it is empty."""
     by_batch = isinstance(spec, SilverSpec) and spec.snapshot is not None
     return {table: span for table, span in sources.ranges.items() if _has_changes(paths.table(table), span, by_batch)}
+
+
+def newest_interval(
+    spans: Iterable[tuple[str, tuple[int | None, int]]], paths: LakehousePaths, ledger: Ledger
+) -> Interval | None:
+    """Return the interval that ends last of the batches in these ranges of sources; None if no batch is in them.
+
+    What reads older rows is run and judged for it, rather than for the current day.
+    """
+    intervals = [
+        batch.intent.interval
+        for table, (after, upto) in spans
+        for batch in ledger.batches(table, table_id(paths.table(table)), -1 if after is None else after, upto)
+    ]
+    return max(intervals, key=lambda interval: (interval.end, interval.start), default=None)
 
 
 def why_whole(ranges: Mapping[str, tuple[int | None, int]], paths: LakehousePaths) -> str:

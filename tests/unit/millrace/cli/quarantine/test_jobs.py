@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 import typer
 
-from millrace.cli.quarantine.jobs import request_for
+from millrace.cli.quarantine.jobs import downstream_selection, request_for
+from millrace.contracts.interval import Interval
 from millrace.contracts.job.requests import QuarantineRequest, RowFilter
 from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.control.log.batch import BatchSources, FileFact
 from millrace.errors import BadInputError, ExitCode, SpecError, UnknownNameError
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, bronze_spec, silver_document, silver_spec, write_specs
+from tests.support.ledger.delta_tables import day, sources_reading
 from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
+from tests.support.ledger.small_lake import commit_sources, judge
 
 ORDERS = "silver.orders"
+ROW = (FileFact("a.json", 1, 1),)
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +84,37 @@ def test_a_fix_needs_a_change_and_the_message_without_spark_names_the_way_out(la
     assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
     answer = lakehouse("quarantine", "replay", ORDERS, "--all")
     assert (answer.exit_code, "lakehouse jars" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)
+
+
+def test_downstream_tables_run_for_the_newest_interval_that_they_have_not_read_and_not_for_today(
+    settings: Settings,
+) -> None:
+    bronze, silver = bronze_spec(table="bronze.returns"), silver_spec(table="silver.returns", source="bronze.returns")
+    write_specs(settings.tables, bronze_document(bronze.table), silver_document(silver.table, source=bronze.table))
+
+    def load(number: int, **replay: Any) -> int:
+        loaded = commit_sources(settings.root, bronze, day(number), "run", BatchSources(**replay), ROW)
+        judge(settings.root, bronze, loaded)
+        return loaded.version
+
+    def intervals() -> tuple[Interval, ...]:
+        selection = downstream_selection(bronze.table, settings)
+        assert selection
+        assert [spec.table for spec in selection.specs] == [silver.table]
+        return selection.intervals
+
+    assert downstream_selection(bronze.table, settings) is None, "there is no batch yet"
+    assert downstream_selection(silver.table, settings) is None, "no table reads it"
+    load(1)
+    read = load(2)
+    assert intervals() == (day(2),), "silver has read neither"
+    sources = sources_reading(settings.root, bronze__returns=(None, read))
+    judge(settings.root, silver, commit_sources(settings.root, silver, day(2), "run", sources))
+    load(1, replay="of a row")
+    assert intervals() == (day(1),), "the replayed row is of day 1"
+    load(3)
+    load(1, replay="of another row")
+    assert intervals() == (day(3),)
+    sources = sources_reading(settings.root, bronze__returns=(read, read + 3))
+    judge(settings.root, silver, commit_sources(settings.root, silver, day(3), "run", sources))
+    assert intervals() == (day(1),), "nothing is new: the last batch says which"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.requests import RowFilter
 from millrace.control.gates.overrides import override
 from millrace.control.gates.result import Override
 from millrace.control.landing import matching
@@ -14,10 +17,13 @@ from millrace.control.landing.inspection import inspect
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
-from millrace.control.log.batch import FileFact, Stream, Winner
+from millrace.control.log.batch import BatchSources, FileFact, Stream, Winner
 from millrace.control.planning.advice import Advice
+from millrace.control.planning.complete_batches import replay_interval
 from millrace.control.planning.planner import Planner
 from millrace.control.planning.run_plans import PlanKind, RunPlanner
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import SUMMARY, StoredRows
 from millrace.errors import ExitCode, NotReadyError, TornLogError
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
@@ -33,6 +39,8 @@ from tests.support.ledger.delta_tables import (
     load_batch,
 )
 from tests.support.ledger.planning import BRONZE, CheckedPlanner
+from tests.support.ledger.quarantine_rows import quarantine, refused
+from tests.support.ledger.small_lake import commit_sources
 from tests.support.listing import list_files
 
 ROW_COUNT = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "an empty day"}
@@ -193,3 +201,17 @@ def test_a_plan_that_stops_early_says_so_and_takes_nothing_for_known(
     assert (plan.kind, plan.is_idle, plan.has_new_data) == (PlanKind.UNKNOWN, False, False)
     [whole] = RunPlanner(Planner(catalog_of(BRONZE), settings)).interval([BRONZE], day())
     assert (whole.kind, whole.message) == (PlanKind.NOTHING, "nothing to do: 0 new of 51 files")
+
+
+def test_rows_are_replayed_for_the_intervals_that_delivered_them(root: Path) -> None:
+    paths, table, first = LakehousePaths(root), BRONZE.table, day(1)
+    hour = Interval(start=first.start, end=first.start + timedelta(hours=1))
+    commit_sources(root, BRONZE, hour, "run", BatchSources())
+
+    def interval() -> Interval | None:
+        return replay_interval(BRONZE, quarantined_rows(StoredRows(table, paths), RowFilter(), SUMMARY), paths)
+
+    quarantine(paths, table, refused(1, "too low"))
+    assert interval() == hour
+    quarantine(paths, table, refused(2, "too low", of_day=2))
+    assert interval() == Interval(start=first.start, end=day(2).end), "no batch is known: it was a day"
