@@ -20,7 +20,10 @@ from millrace.contracts.job.interval_args import DomainArgs
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.landing.deliveries import folders_of
+from millrace.control.log.batch import StreamPosition
+from millrace.control.planning.advice import Advice
 from millrace.control.planning.planner import Planner
+from millrace.control.planning.source_ranges import newest_interval
 from millrace.errors import ExitCode, MillraceError, NotReadyError, Outcome, SpecError
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import MaybeInvalidSpec
@@ -96,8 +99,10 @@ class DomainFollower:
                     else f"a new file in {folders.source.landing}"
                 )
             else:
-                advice = self._planner.advise(spec, today())
-                due, wait = () if advice.nothing_new else (today(),), advice.message
+                standing = self._planner.standing(spec, today())
+                advice = self._planner.advise(spec, today(), standing=standing)
+                due = () if advice.nothing_new else (self._interval_to_read(advice, standing.position),)
+                wait = advice.message
                 if advice.refused:
                     wait = f"another version, since the newest is refused: {advice.refused.partition(chr(10))[0]}"
         except (NotReadyError, SpecError) as error:
@@ -107,6 +112,12 @@ class DomainFollower:
             return (today(),)
         self._waits[spec.table] = "" if due else wait
         return due
+
+    def _interval_to_read(self, advice: Advice, position: StreamPosition | None) -> Interval:
+        """Return the newest interval that a batch reads; of Kafka messages, which have none, the current day."""
+        ops, last = self._planner.ops, position.last if position and not advice.table.startswith("bronze.") else None
+        newest = newest_interval(advice.sources.items(), ops.paths, ops.ledger)
+        return newest or (last.intent.interval if last else today())
 
     def _report_waits(self) -> None:
         """Log, and write to a file, what each table waits for, if that has changed."""

@@ -103,6 +103,26 @@ def test_late_files_of_every_day_are_loaded_and_then_the_waits_are_reported(
     assert told.waiting_file.read_text() == "bronze.orders waits for: a new file in orders\n"
 
 
+def test_silver_runs_for_the_newest_interval_of_what_it_reads_and_not_for_today(
+    told: DomainArgs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_specs(told.tables, silver_document())
+    (tmp_path / "landing" / "orders").mkdir(parents=True)
+    ran: list[Interval] = []
+
+    def merge(context: JobContext) -> JobReport:
+        ran.append(context.args.interval)
+        told.stop_file.touch()
+        report = {"table": context.args.table, "message": "", "interval": context.args.interval, "run_id": "cli"}
+        return JobReport(job="silver_merge", outcome=Outcome.COMMITTED, **report)
+
+    monkeypatch.setitem(follow_domain.RUN, Job.SILVER_MERGE, merge)
+    for _ in (1, 2):
+        judge(told.root, BRONZE, load_batch(told.root, BRONZE).version)
+    assert DomainFollower(told, load_catalog(told.tables)).follow() is ExitCode.OK
+    assert ran == [day(2)]
+
+
 def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tmp_path: Path) -> None:
     tables = write_specs(tmp_path / "tables", bronze_document(), bronze_document("bronze.bills"))
     write_specs(tables, silver_document(keyz=["order_id"]), gold_document("gold.own"))
