@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, quoted
@@ -80,8 +81,11 @@ class TableRebuildOperator(SparkJobOperator):
         if self.is_dry_run:
             return {_PLAN: report.for_people}
         if report.outcome is Outcome.COMMITTED:
+            from millrace.control.log.delta_log import read_commit
+
             for table, version in report.details["tables"].items():
-                extra = event_extra(table, version, "rebuilt", None)
+                commit = read_commit(prepare_process().paths.table(table), version)
+                extra = event_extra(table, version, "rebuilt", commit.interval if commit else None)
                 context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra=extra)
         return TaskResult.of_report(report).to_xcom()
 

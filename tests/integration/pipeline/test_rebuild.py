@@ -21,7 +21,7 @@ from millrace.control.leases.leases import Leases
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import FileFact, Intent
-from millrace.control.log.delta_log import latest_version
+from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
@@ -31,7 +31,7 @@ from millrace.reading.certified import certified
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import file_contents
+from tests.support.ledger.delta_tables import day, file_contents
 from tests.support.silver.rebuilt_shop import (
     BRONZE,
     DAYS,
@@ -102,6 +102,8 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
 
     assert report.exit_code is ExitCode.OK, report.message
     assert report.details["tables"] == {table: versions[table] + 1 for table in (SILVER, GOLD)}
+    commits = [read_commit(shop.paths.table(table), version) for table, version in report.details["tables"].items()]
+    assert [commit and commit.interval for commit in commits] == [day(2)] * 2, "the newest of what they read"
     views = json.loads((tmp_path / "views" / "certified.json").read_text())
     assert {table: views[table]["version"] for table in (SILVER, GOLD)} == report.details["tables"]
     assert visible_rows(shop) == right_rows(2)

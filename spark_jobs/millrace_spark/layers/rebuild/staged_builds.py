@@ -30,6 +30,7 @@ from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
 from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.source_ranges import newest_interval, pin_sources
 from millrace.errors import BadInputError, DeletesRefusedError, GateFailedError, first_line
 from millrace.overview.observations import failure_without_values
 from millrace.paths import LakehousePaths
@@ -199,9 +200,11 @@ class StagedBuild:
             raise DeletesRefusedError(first_line(error), self._way_out) from error
 
     def _intervals(self, spec: AnySpec) -> Iterator[Interval]:
-        """Yield the intervals whose files bronze can load again; for silver and gold one interval reads everything."""
+        """Yield the intervals whose files bronze can load again; for silver and gold the newest of their sources."""
         if not isinstance(spec, BronzeSpec):
-            yield self.context.args.interval
+            paths, ops = self.context.paths, self.context.ops
+            sources = pin_sources(spec, paths, ops.gates, None)
+            yield newest_interval(sources.ranges.items(), paths, ops.ledger) or self.context.args.interval
             return
         missing = set(missing_landing_files(self.context, spec))
         ledger, of_table = self.context.ops.ledger, table_id(self.context.paths.table(spec.table))

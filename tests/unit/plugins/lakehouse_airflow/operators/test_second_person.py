@@ -26,7 +26,8 @@ from millrace.contracts.job.requests import RebuildRequest
 from millrace.control.ledger.new_columns import ColumnState, NewColumns
 from millrace.errors import BadInputError
 from millrace.paths import LakehousePaths
-from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.documents.specs import bronze_document, silver_spec, write_specs
+from tests.support.ledger.delta_tables import day, load_batch
 from tests.support.ledger.small_lake import commit_batch
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record
 
@@ -320,6 +321,8 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, rebuilding: dict[s
 @pytest.mark.usefixtures("warm_server")
 def test_each_table_that_was_switched_is_told_of(house: House, rebuilding: dict[str, Any], record: Record) -> None:
     house.job(DONE, Job.TABLE_REBUILD)
+    for _ in range(4):
+        load_batch(house.root, silver_spec())
     left = {"dry_run": {"plan": "would rebuild silver.orders"}}
     rebuilding["ti"].xcom_pull = lambda task_ids: left[task_ids]
     record(rebuilding, RebuildApprovalOperator(task_id="approve"), by="eve")
@@ -333,7 +336,8 @@ def test_each_table_that_was_switched_is_told_of(house: House, rebuilding: dict[
         (table_asset(SILVER), 4),
         (table_asset(REVENUE), 7),
     ]
-    assert rebuilding["told"][0][1]["summary"] == f"{SILVER} version 4: rebuilt"
+    assert rebuilding["told"][0][1]["summary"] == f"{SILVER} version 4 for 2013-01-04: rebuilt"
+    assert rebuilding["told"][0][1]["interval_end"] == day(4).end.isoformat(), "a DAG that it starts has an interval"
 
 
 def maintenance_task(job: Job, **given: bool) -> TableMaintenanceOperator:
