@@ -41,16 +41,16 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
 def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
     """Return the interval of the batch that replays the rows; a rule of freshness measures their age at its end.
 
-    With rows, it covers the intervals that delivered them. Without rows, it is that of the last batch if a dead driver
-    left that batch incomplete, and otherwise None: there is nothing to do.
+    With rows, it is the newest interval that delivered some of them. Without rows, it is that of the last batch if a
+    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
     """
     ops = OpsTables(paths)
     if rows:
         starts = {row.interval_start for row in rows}
         loads = ops.ledger.batches_of(spec.table, table_id(paths.table(spec.table)), starts)
-        ends = {start: start + timedelta(days=1) for start in starts}
-        ends |= {load.intent.interval_start: load.intent.interval_end for load in loads}
-        return Interval(start=min(starts), end=max(ends.values()))
+        of_start = {start: Interval(start=start, end=start + timedelta(days=1)) for start in starts}
+        of_start |= {load.intent.interval_start: load.intent.interval for load in loads}
+        return max(of_start.values(), key=lambda interval: interval.end)
     for last in filter(None, (position.last for position in stream_positions(spec, paths, ops.ledger))):
         if not is_complete(spec, last, ops):
             return last.intent.interval

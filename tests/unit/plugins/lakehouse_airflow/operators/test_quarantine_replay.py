@@ -91,7 +91,7 @@ def test_the_job_is_asked_for_what_the_form_says(
     assert (request.rows.ids, request.why, request.said_by) == (("r2", "r1"), "so", "ann, approved by bob")
     assert request.fixes == {"amount": SetValue(value=fix["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
-    assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
+    assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=3)["_interval_start"])
     ((asset, extra),) = context["events"]
     assert (asset, extra["version"]) == (table_asset(ORDERS), 4)
     assert FIRST.isoformat() < extra["interval_start"] < extra["interval_end"]
