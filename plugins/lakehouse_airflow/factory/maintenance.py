@@ -15,7 +15,7 @@ from lakehouse_airflow.factory.defaults import (
     utc_intervals,
 )
 from lakehouse_airflow.operators.maintenance_plan import MOST_BYTES, MaintenancePlanOperator
-from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
+from lakehouse_airflow.operators.table_maintenance import PlannedMaintenanceOperator
 from lakehouse_airflow.pool import DEFAULT_POOL, MAINTENANCE_POOL
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
 
@@ -75,7 +75,7 @@ def build_maintenance_dag(
         **{**own, **dag_arguments},
     ) as dag:
         plan = MaintenancePlanOperator(task_id="plan", most_bytes=most_bytes, pool=DEFAULT_POOL)
-        TableMaintenanceOperator.partial(
+        PlannedMaintenanceOperator.partial(
             task_id="maintain",
             conn_id=conn_id,
             max_active_tis_per_dag=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -74,3 +75,12 @@ class TableMaintenanceOperator(SparkJobOperator):
         catalog = load_catalog(self.spec_folder(settings))
         spec = catalog.spec(self.table)
         return why_not_due(spec, catalog, OpsTables(settings.paths)) if isinstance(spec, GoldSpec) else ""
+
+
+class PlannedMaintenanceOperator(TableMaintenanceOperator):
+    """Do one action of the plan, as a mapped task: its arguments are data, and so none of them is a template.
+
+    The parameters are those of `TableMaintenanceOperator`.
+    """
+
+    template_fields: Sequence[str] = ()

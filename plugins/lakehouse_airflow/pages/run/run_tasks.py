@@ -36,7 +36,7 @@ _WORK = {
     "QualityGateOperator": Work.GATE,
     "QuarantineReplayOperator": Work.REPLAY,
     "TableRebuildOperator": Work.REBUILD,
-    "TableMaintenanceOperator": Work.MAINTENANCE,
+    **dict.fromkeys(("TableMaintenanceOperator", "PlannedMaintenanceOperator"), Work.MAINTENANCE),
     **dict.fromkeys(
         (
             *("OverrideApprovalOperator", "DeleteApprovalOperator", "RebuildApprovalOperator", "FixApprovalOperator"),
@@ -102,7 +102,7 @@ def _interval(run: DagRun) -> Interval | None:
 
 def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Iterator[RunTask]:
     ti = TaskInstance
-    names = ("task_id", "task_display_name", "map_index", "state", "operator", "try_number")
+    names = ("task_id", "task_display_name", "map_index", "state", "operator", "try_number", "rendered_map_index")
     columns = [getattr(ti, name) for name in names]
     times = (ti.scheduled_dttm, ti.queued_dttm, ti.start_date, ti.end_date)
     rows = session.execute(select(*columns, *times).where(ti.dag_id == dag_id, ti.run_id == run_id)).all()
@@ -114,7 +114,11 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
         work = _WORK.get(row.operator or "") or (Work.WRITE if result and result.table else None)
         table = (result.table if result else "") or (checked.table if checked else "")
         if not table and work:
-            table = of_form if work in _OF_FORM else _table_of_name(row.task_id)
+            table = (
+                of_form
+                if work in _OF_FORM
+                else _table_of_name((row.rendered_map_index or row.task_id).partition(":")[0])
+            )
         yield RunTask(
             dag_id,
             run_id,
