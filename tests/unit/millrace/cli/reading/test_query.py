@@ -232,5 +232,6 @@ def test_a_file_that_vacuum_has_deleted_is_told(lakehouse: Lakehouse, paths: Lak
 def test_a_failure_that_only_says_that_the_query_was_interrupted_is_asked_for_its_cause() -> None:
     interrupted = OSError("INTERRUPT Error: Interrupted!")
     with duckdb.connect() as connection:
+        connection.execute("SET lock_configuration = true")
         assert "late" in str(Query(LATE, connection, {}, {}, Settings()).cause_of(interrupted))
         assert Query("SELECT 1", connection, {}, {}, Settings()).cause_of(interrupted) is interrupted
