@@ -81,7 +81,8 @@ def _rewrite(
     commits = [commit for commit in commits_after(path, before) if (commit.operation, commit.run_id) == ours]
     for version in (commit.version for commit in commits):
         if table_rows(path, version - 1) != table_rows(path, version):
-            raise ConservationError(f"{path}: OPTIMIZE changed the number of rows in version {version}")
+            cause = f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version} of {path}"
+            raise ConservationError(cause)
     return commits
 
 

@@ -109,7 +109,7 @@ class Query:
         """Return why the query failed.
 
         Once in some hundred failures on a busy machine, DuckDB says only that it has interrupted its other threads. The
-        query then runs again, on the same versions, to find the cause; not in one thread, as its configuration is locked.
+        query then runs again, on the same versions, to find the cause; in all threads, as the configuration is locked.
         """
         if "INTERRUPT" not in str(error):
             return error
