@@ -147,17 +147,13 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
     yield "version", f"{health.version}, {count(health.rows)} rows"
     files = f"{counted(layout.files, 'file')}, {size(layout.size)}, in {counted(health.partitions, 'partition')}"
     yield "files", files
-    yield (
-        "small files",
-        f"{layout.small_files:,}, {size(layout.small_bytes)}: below half of {size(layout.target_file_bytes)}",
-    )
+    small, target = counted(layout.small_files, "file"), size(layout.target_file_bytes)
+    yield "small files", f"{small}, {size(layout.small_bytes)}: not alone in a partition, and below half of {target}"
     sizes = ", ".join(f"{each.files:,} of {each.name}" for each in health.classes if each.files)
     yield "sizes", sizes or MISSING
     if health.zorder_by:
-        ordered = (
-            f"{health.ordered_at:{MINUTE}}, {layout.written_share:.0%} written since" if health.ordered_at else "never"
-        )
-        yield f"Z-order by {', '.join(health.zorder_by)}", ordered
+        ordered = f"{health.ordered_at:{MINUTE}}" if health.ordered_at else "never"
+        yield f"Z-order by {', '.join(health.zorder_by)}", f"{ordered}; {layout.written_share:.0%} in no order"
     if health.unskippable:
         yield "no statistics of", ", ".join(health.unskippable)
     yield "last OPTIMIZE", f"{health.maintained.optimized_at:{MINUTE}}" if health.maintained.optimized_at else MISSING
@@ -165,10 +161,8 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
     yield "old files, due", f"{counted(len(old.due), 'file')}, {size(old.due_bytes)}"
     first = f", the first until {old.next_due:{MINUTE}}" if old.next_due else ""
     yield "old files, kept", f"{counted(len(old.kept), 'file')}, {size(old.kept_bytes)}{first}"
-    behind = (
-        f"{slowest.name} reads version {slowest.version}, old since {slowest.since:{MINUTE}}" if slowest else "nobody"
-    )
-    yield "behind", behind
+    if slowest:
+        yield "slowest reader", f"{slowest.name}: version {slowest.version}, old since {slowest.since:{MINUTE}}"
     since = f"{log.after_checkpoint} since the checkpoint of {log.checkpoint_at:{MINUTE}}" if log.checkpoint_at else ""
     yield "log", f"{counted(log.commits, 'commit')}, {since or 'no checkpoint yet'}, {size(log.size)}"
 

@@ -6,7 +6,7 @@ loses nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -122,11 +122,6 @@ class CommitHistory:
     def of_run(self, table: str, run_id: str, recorded: Span) -> list[TableWrite]:
         """Return the writes of a run to a table, oldest first; `recorded` is when, so that little history is read."""
         return [_write(event) for event in self._events.find(table, run_id=[run_id], recorded_at=recorded)]
-
-    def newest(self, table: str, operation: str) -> Iterator[TableWrite]:
-        """Yield the commits of an operation, the newest first; read only as many as the caller takes."""
-        conditions = {"event": [COMMITTED], "operation": [operation]}
-        return map(_write, self._events.descending(table, "recorded_at", COMMITS.names[1:], **conditions))
 
 
 def _contention_after(write: TableWrite, identity: str, stored: Contention | None) -> Contention:

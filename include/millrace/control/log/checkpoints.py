@@ -111,12 +111,12 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
 
 def _newest_checkpoint(names: Iterable[str], version: int) -> tuple[int, list[str]]:
     """Return the version of the newest whole checkpoint up to `version`, and its files; other systems write parts."""
-    files: dict[int, list[str]] = {}
+    files: dict[tuple[int, int], list[str]] = {}
     for name in names:
-        if (found := _CHECKPOINT.fullmatch(name)) and int(found[1]) <= version:
-            files.setdefault(int(found[1]), []).append(name)
-    whole = [at for at, of_it in files.items() if len(of_it) == int(_CHECKPOINT.fullmatch(of_it[0])[2] or 1)]  # type: ignore[index]
-    return (max(whole), sorted(files[max(whole)])) if whole else (-1, [])
+        if found := _CHECKPOINT.fullmatch(name):
+            files.setdefault((int(found[1]), int(found[2] or 1)), []).append(name)
+    whole = [(at, of_it) for (at, parts), of_it in files.items() if len(of_it) == parts and at <= version]
+    return max(whole, default=(-1, []))
 
 
 def read_actions(checkpoint: bytes) -> Iterator[Action]:

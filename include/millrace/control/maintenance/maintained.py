@@ -73,7 +73,9 @@ def completed(stored: Maintained | None, known: Maintained) -> Maintained:
     if stored is None or stored.table_id != known.table_id:
         return known
     of_log = {"upto", "optimized_at", "ordered_at", "ordered_by"} if known.upto > stored.upto else set()
-    return stored.model_copy(update={name: getattr(known, name) for name in of_log})
+    new = {name: getattr(known, name) for name in of_log}
+    ends = [at for at in (stored.vacuumed_at, known.vacuumed_at) if at]
+    return stored.model_copy(update={**new, "vacuumed_at": max(ends, default=None)})
 
 
 def maintained(ops: OpsTables, table: str, table_id: str) -> Maintained:
@@ -116,8 +118,7 @@ def keep_maintained(
             new["searched"] = searched
         if rewritten:
             new["rewritten"] = rewritten
-        now = known.model_copy(update=new)
-        ops.states.change(table, (Maintained, lambda _: now))
+        ops.states.change(table, (Maintained, lambda stored: completed(stored, known).model_copy(update=new)))
 
 
 def _z_ordered(parameters: Mapping[str, Any]) -> tuple[str, ...]:

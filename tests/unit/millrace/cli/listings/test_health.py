@@ -33,6 +33,8 @@ def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
     assert f"{BRONZE}  to be maintained  8  8" in _columns(whole.stdout)
     assert f"{SILVER}: not built yet" in whole.stdout
     one = " ".join(lakehouse("health", BRONZE).stdout.split())
+    assert "small files 8 files, " in one
+    assert "not alone in a partition, and below half of 16.8 MB" in one
     assert "old files, kept 1 file, 5 B, the first until" in one
     assert f"{BRONZE} bin-pack" in one
     assert "readers open more and more files" in one

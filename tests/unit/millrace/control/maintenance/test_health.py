@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from millrace.control.log.delta_log import read_commit
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.health_days import HealthDays, keep_health
-from millrace.control.maintenance.maintained import Maintained, keep_maintained
+from millrace.control.maintenance.maintained import Maintained, completed, keep_maintained
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import MillraceError
 from millrace.paths import LakehousePaths
@@ -165,6 +166,18 @@ def test_checkpoints_of_other_systems_may_be_in_parts_or_of_another_kind(ops: Op
         pq.write_table(rows, checkpoint.with_name(name))
     [removed] = health(ops).old.kept
     assert removed.is_removed
+
+
+def test_what_two_runs_know_of_a_table_is_kept_of_both(ops: OpsTables, path: Path) -> None:
+    create_table(path)
+    known = health(ops).maintained
+    keep_maintained(ops, PLAIN.table, planned_at=NOW, searched=0)
+    later = known.model_copy(update={"upto": 1, "vacuumed_at": NOW})
+    ops.states.change(PLAIN.table, (Maintained, partial(completed, known=later)))
+    keep_maintained(ops, PLAIN.table)
+    kept = ops.states.read(PLAIN.table, Maintained)
+    assert kept is not None
+    assert (kept.planned_at, kept.searched, kept.upto, kept.vacuumed_at) == (NOW, 0, 1, NOW)
 
 
 def test_a_commit_of_another_system_may_leave_out_when_a_file_was_removed_and_its_parameters(
