@@ -26,7 +26,7 @@ from millrace.contracts.spec.nested_type import NestedType, column_type_of
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.avro_schema import column_type
 from millrace.control.landing.formats.parquet_files import parquet_file
-from millrace.errors import BadInputError
+from millrace.errors import BadInputError, first_line
 from millrace.inference.delivered_files import LocalCopy
 from millrace.inference.delivered_rows import FILE, identifier, quoted, relation_of
 from millrace.inference.guess import DIGITS_OF_DOUBLE, Guess, absences, decimal_of, mixed_fields, names_in_run, reading
@@ -36,6 +36,9 @@ _TYPES = {of_duckdb: name for name, kind in TYPES.items() for of_duckdb in kind.
 _NESTED = {"struct": "struct", "list": "array"}
 _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
+
+_ONE_HEADER = ", skip = 0, ignore_errors = true"
+"""The first line is the header, as in a run; else a line with too many values makes DuckDB take it for the header."""
 
 _ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
 """The types of JSON follow from all values; what is deeper stays text."""
@@ -60,7 +63,24 @@ def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list
     stated = "".join(f", {names.get(name, name)} = {quoted(str(value))}" for name, value in settings.items())
     defaults = {name: LandingSource.model_fields[name].default for name in settings}
     different = {name: value for name, value in settings.items() if value != defaults[name]}
-    return _guess_of(reader, kind, delivered, f", sample_size = -1{stated}{_ISO_ONLY}", different)
+    return _guess_of(reader, kind, delivered, f", sample_size = -1{stated}{_ISO_ONLY}{_ONE_HEADER}", different)
+
+
+def _malformed_lines(reader: duckdb.DuckDBPyConnection, file: LocalCopy, options: str) -> list[str]:
+    """Return the lines of a CSV file with too few or too many values, which runs keep as malformed records.
+
+    Raises:
+        ValueError: a line is no text in UTF-8; no run reads such a file.
+    """
+    relation = f"read_csv({quoted(str(file.path))}{options}, store_rejects = true)"
+    reader.execute(f"SELECT count(COLUMNS(*)) FROM {relation}").fetchall()
+    query = "SELECT DISTINCT line, error_type, error_message FROM reject_errors ORDER BY line"
+    found = reader.execute(query).fetchall()
+    reader.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
+    for line, kind, message in found:
+        if kind == "INVALID ENCODING":
+            raise ValueError(f"line {line}: {first_line(message)}")
+    return [f"{file.name}: line {line}: {first_line(message)}" for line, _, message in found]
 
 
 def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy], scratch: Path) -> Guess:
@@ -110,6 +130,7 @@ def _guess_of(
     for each in delivered:
         try:
             with reading(each, kind):
+                malformed = _malformed_lines(reader, each, options) if kind == "csv" else []
                 detected = _detect(reader, relation_of(kind, [each], options))
                 if kind != "csv":  # Some defects show only when all values are read, as they are to detect CSV's types.
                     reader.execute(f"SELECT max(hash(COLUMNS(*))) FROM {relation_of(kind, [each], options)}").fetchall()
@@ -123,6 +144,7 @@ def _guess_of(
             unread.append(str(error))
             continue
         files.append(each)
+        unread += malformed
         # DuckDB takes columns of different files for the same, whatever the case of their names.
         named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
         fields = named | fields

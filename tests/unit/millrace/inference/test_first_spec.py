@@ -220,13 +220,17 @@ def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp
     assert "# ignored by `files` below, files with other suffixes: 1" in text
 
 
-def test_a_csv_file_with_a_line_of_too_many_values_is_left_out_and_no_other_dialect_is_made_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [1, 100, 200])
+def test_a_csv_line_with_too_many_values_is_named_and_neither_the_header_nor_another_dialect_follows_from_it(
+    tmp_path: Path, at: int
+) -> None:
     lines = ["id,name,region", *(f"{number},n,r" for number in range(200))]
-    put(tmp_path / "orders/b.csv", "\n".join([*lines[:100], "7,x,y,surplus", *lines[100:]]))
-    with pytest.raises(BadInputError, match=r"orders/b\.csv does not read as csv"):
-        text_of(tmp_path)
-    put(tmp_path / "orders/a.csv", "\n".join(lines))
-    assert [*kinds(inferred(tmp_path))] == ["id", "name", "region"]
+    put(tmp_path / "orders/b.csv", "\n".join([*lines[:at], "7,x,y,surplus", *lines[at:]]))
+    assert kinds(inferred(tmp_path)) == {"id": "bigint", "name": "string", "region": "string"}
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert source.rows.count() == 200
+        [unread] = source.guess.unread
+    assert unread.endswith(f"orders/b.csv: line {at + 1}: Expected Number of Columns: 3 Found: 4")
     assert "# 1 line or file could not be read\n" in text_of(tmp_path)
 
 
