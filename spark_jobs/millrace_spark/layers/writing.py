@@ -9,7 +9,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.job.args import WRITER_OF_LAYER
 from millrace.contracts.job.findings import merge_findings
 from millrace.contracts.job.report import JobReport, RowCounts, reported_run, total
-from millrace.control.changes.table_diff import diff_for_run
+from millrace.control.changes.table_diff import lines_after_run
 from millrace.control.gates.overrides import override_note
 from millrace.control.gates.verification import verification_note
 from millrace.control.ledger.commit_history import TableWrite
@@ -81,7 +81,7 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     spec, winner = context.spec, newest_winner(results)
     gate = run_gate(context, winner.version) if winner else None
     batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
-    changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)
+    changes = lines_after_run(spec, results[0].previous, winner, context.ops)
     waiting = ageing_note(spec, context.paths, context.now())
     verdicts = gate.verdicts if gate else None
     overridden = (*override_note(spec.table, verdicts), *verification_note(spec.table, verdicts))

@@ -17,7 +17,7 @@ from millrace.control.planning.stream_positions import stream_position
 from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day, file_contents
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -106,6 +106,27 @@ def test_another_meaning_names_the_intervals_and_rows_that_follow_the_old_one(sh
     assert shop.run(SILVER, 2, reprocess=True).exit_code is ExitCode.OK
     assert found(shop, SILVER).outdated == (day(1).start,)
     assert shop.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o2", 20), ("o8", 80), ("o9", 90)]
+
+
+@pytest.mark.parametrize("history", [{}, {"stored_as_scd_type": 2}], ids=["last_state", "history"])
+def test_reprocess_gives_new_values_to_rows_that_a_person_fixed_too_and_tells_of_no_ties(
+    lakehouse: Lakehouse, history: dict[str, Any]
+) -> None:
+    spec = silver_document(expectations=[AT_LEAST_0], **history)
+    lakehouse.specs(bronze_document(), spec)
+    given(lakehouse, BRONZE, [order(1, 1), order(2, -2)])
+    lakehouse.run_well(1, SILVER)
+    fixed = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
+    assert fixed.outcome is Outcome.COMMITTED, fixed.message
+    lakehouse.specs(with_column(spec, "amount", **{"from": "amount * 10"}))
+
+    report = lakehouse.run(SILVER, reprocess=True)
+
+    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o1", 10), ("o2", 20)]
+    assert (report.outcome, report.rows.read, report.rows.quarantined) == (Outcome.COMMITTED, 3, 1)
+    assert not report.findings.ties.keys, "an event does not tie with an earlier form of itself"
+    assert found(lakehouse, SILVER).changes == ()
+    assert [note for note in report.notes if "went into quarantine" not in note] == [], "nothing is left to recompute"
 
 
 def test_a_changed_measure_is_computed_for_all_groups_also_after_a_restore_of_the_version_that_has_it(

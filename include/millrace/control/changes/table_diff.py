@@ -188,6 +188,21 @@ def diff_for_run(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDif
     return table_diff(spec, last, ops) if changed.with_effect(Effect.RECOMPUTE) else changed
 
 
+def lines_after_run(spec: AnySpec, previous: Winner | None, last: Winner | None, ops: OpsTables) -> tuple[str, ...]:
+    """Return which changes of the spec a run has applied, and what it has left to compute again.
+
+    Args:
+        spec: the table.
+        previous: the last batch before the run; None if there was none.
+        last: the last batch now.
+        ops: the ledger.
+    """
+    diff = diff_for_run(spec, previous, ops)
+    if diff.with_effect(Effect.RECOMPUTE) and not table_diff(spec, last, ops).with_effect(Effect.RECOMPUTE):
+        diff = replace(diff, changes=tuple(each for each in diff.changes if each.effect is not Effect.RECOMPUTE))
+    return diff.lines(after_a_run=True)
+
+
 def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """Return the changes of the spec since the table's last batch, without the affected intervals and rows.
 

@@ -125,16 +125,23 @@ class SilverSource:
         return keys.union(deleted.where(is_own(self._spec)).select(*self._spec.keys))
 
     def rows_of_batch(self, session: SparkSession, intent: Intent, recomputed: DataFrame | None) -> DataFrame:
-        """Return the new rows of a batch, and all rows of the recomputed keys, with their types and refusals."""
+        """Return the new rows of a batch, and all rows of the recomputed keys, with their types and refusals.
+
+        Rows that replays have added to intervals which are read again are among them, as these have accepted them.
+        """
         if intent.sources.replay:
             rows = self.replays.read_replay(session, intent)
         else:
             require_same_sources(intent.sources, self._context.paths)
-            again = bool(intent.intervals_read_again)
+            again = intent.intervals_read_again
+            bronze = {source.table: rows for source, rows in self._bronze_rows(session, intent)}
             rows = self._union(
-                self._judged(session, intent, source, bronze, has_earlier=again)
-                for source, bronze in self._bronze_rows(session, intent)
+                self._judged(session, intent, source, bronze[source.table], has_earlier=bool(again))
+                for source in self._tables
             )
+            replayed = self.replays.read_earlier(session, intent, bronze) if intent.sources.reprocess else None
+            if replayed is not None:
+                rows = rows.unionByName(replayed.where(of_intervals(again)).select(*rows.columns))
         if recomputed is None:
             return rows
         all_rows = self.all_rows(session, intent)

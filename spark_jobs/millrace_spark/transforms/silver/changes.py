@@ -100,7 +100,9 @@ def with_action(
         .when(exists, UPDATE)
         .otherwise(INSERT)
     )
-    ties = (stored["_sequence"] == F.col("_sequence")) & (stored_state != state_hash())
+    # The same event has another state after a change of the spec.
+    is_other = stored["_source_hash"] != F.col("_source_hash")
+    ties = (stored["_sequence"] == F.col("_sequence")) & is_other & (stored_state != state_hash())
     is_delivered = ~is_fixed(F.greatest(stored["_source_hash"], F.col("_source_hash")))
     if recompute is not None:  # What is stored was made of an earlier form of the same event.
         is_delivered &= ~recompute
