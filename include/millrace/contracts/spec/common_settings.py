@@ -11,11 +11,14 @@ from pydantic import ConfigDict, Field, model_validator
 from millrace.contracts.spec.bronze_sources import BATCH_SIZES
 from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.value_reading import VALUE_RULE, ValueReading
-from millrace.contracts.spec.values import Bytes, ColumnName, ColumnType, PlainText, PropertyText, Retention, Wait
+from millrace.contracts.spec.values import NAME, Bytes, ColumnName, ColumnType, PlainText, PropertyText, Retention, Wait
 from millrace.contracts.strict_model import StrictModel
 
 Classification = Literal["public", "internal", "confidential", "restricted"]
 """Who may see values."""
+
+SubjectKind = Annotated[str, Field(pattern=rf"^{NAME}$")]
+"""The kind of what the values of a column identify."""
 
 
 class ColumnSpec(ValueReading):
@@ -141,7 +144,7 @@ DEFAULT_CONFLICTS = ConflictSpec()
 _NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
-    **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications"), True),
+    **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications", "subject_keys"), True),
     "columns": {"__all__": {"required", "classification"}},
     "source": BATCH_SIZES,
     "sources": {"__all__": {"partitions"}},
@@ -157,6 +160,9 @@ class TableSpec(StrictModel):
         owner: the team to ask; the owner of the table's tasks in the DAG of its domain.
         classification: who may see the data. Values of a column that is `restricted` are shown nowhere but in the
             tables and their quarantine; the other three are labels.
+        subject_keys: column -> the kind of person, or of anything else, that its values identify, such as `customer`:
+            by them `lakehouse erase` finds what is stored of one. A copy of the column in a table downstream needs no
+            statement.
         domain: the business area, from the file's folder.
         expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
         on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
@@ -173,6 +179,7 @@ class TableSpec(StrictModel):
     description: PlainText = ""
     owner: PlainText = ""
     classification: Classification = "internal"
+    subject_keys: dict[ColumnName, SubjectKind] = Field(default_factory=dict)
     domain: str = ""
     expectations: tuple[Expectation, ...] = ()
     on_refusal: Literal["keep", "restore"] = "keep"

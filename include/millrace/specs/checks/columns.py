@@ -15,6 +15,9 @@ from millrace.specs.problem import Defect, KeyPath, did_you_mean
 _LISTS_OF_COLUMNS = ("keys", "sequence_by", "except_column_list")
 _LISTS_OF_STORED = ("partitioned_by", "zorder_by", "track_history_column_list", "track_history_except_column_list")
 
+_IDENTIFYING = ("string", "bigint", "int", "smallint", "tinyint", "decimal")
+"""How the types of columns begin whose values can identify a person."""
+
 
 def declared_columns(document: Document) -> list[str] | None:
     """Return the columns that the document declares; None if its declarations are wrong."""
@@ -55,6 +58,11 @@ def check_columns(document: Document) -> Iterator[Defect]:
     for name in mapping_at(document, "classifications"):
         if name not in columns:
             yield unknown_column(("classifications", name), name, columns)
+    for name in mapping_at(document, "subject_keys"):
+        if name not in stored:
+            yield unknown_column(("subject_keys", name), name, stored)
+        elif (kind := type_of_column(document, name)) and not kind.startswith(_IDENTIFYING):
+            yield Defect(("subject_keys", name), f"{kind} identifies nobody: a subject key is text, or a number")
 
 
 def check_fields(document: Document) -> Iterator[Defect]:

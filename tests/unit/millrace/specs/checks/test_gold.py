@@ -29,6 +29,7 @@ def joined_sources(**joined: Any) -> dict[str, Any]:
         ({"measures": {"n": "sum(o.amuont)"}}, "measures.n", "orders has no such column", "did you mean 'o.amount'?"),
         ({"measures": {"day": "count(*)"}}, "measures.day", "a column of group_by has this name", "rename"),
         ({"classifications": {"ordres": "internal"}}, "classifications.ordres", "no such column", "did you mean"),
+        ({"subject_keys": {"ordres": "seller"}}, "subject_keys.ordres", "no such column", "did you mean"),
         ({"refresh_from": {"o": "o.day"}}, "refresh_from.o", "the source's own columns", "write 'day'"),
         ({"sources": {"o": {"table": "silver.ordres"}}}, "sources.o.table", "no spec", "did you mean 'silver.o"),
         ({"sources": {"o": {"table": "bronze.orders"}}}, "sources.o.table", "gold reads silver and gold tables", ""),

@@ -1,0 +1,271 @@
+"""Find what a lakehouse stores of subjects: every file below its folders is opened, whatever version needs it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote
+
+from millrace.catalog import Catalog
+from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.spec.values import LAYERS
+from millrace.control.landing.landing import LandingFile, landing_of
+from millrace.control.log.stored_tables import is_table, logged_files, open_table
+from millrace.control.maintenance.old_files import old_files
+from millrace.control.storage.arrow_files import open_for_arrow
+from millrace.control.storage.stored_files import StoredFile, files_below
+from millrace.erase.reach import Reach, reach_of
+from millrace.erase.search import Found, UnreadFileError, search_file
+from millrace.erase.subjects import Subjects
+from millrace.errors import MillraceError
+from millrace.paths import OWN
+from millrace.settings import Settings
+
+
+class Part(StrEnum):
+    """Which files of a place."""
+
+    NEWEST = "newest version"
+    OLDER = "older versions"
+    LOG = "log"
+    FILES = "files"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that has something of the subjects.
+
+    Attributes:
+        name: the table, with `quarantine` or `tombstones`; or what else the files are.
+        part: which of its files.
+        rows: the rows whose key is that of a subject.
+        mentions: other rows, or files without rows, with a text that names one.
+        files: the number of these files.
+        size: their bytes.
+        due: when VACUUM may delete the last of them; None of files that it does not delete.
+    """
+
+    name: str
+    part: Part
+    rows: int = 0
+    mentions: int = 0
+    files: int = 0
+    size: int = 0
+    due: datetime | None = None
+
+    def plus(self, found: Found, file: StoredFile, due: datetime | None) -> Place:
+        """Return the place with a further file."""
+        return replace(
+            self,
+            rows=self.rows + found.rows,
+            mentions=self.mentions + found.mentions,
+            files=self.files + 1,
+            size=self.size + file.size,
+            due=max(filter(None, (self.due, due)), default=None),
+        )
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a lakehouse stores of subjects.
+
+    Attributes:
+        kind: their kind.
+        subjects: how many were looked for.
+        searched_at: when the search began.
+        places: the places that have something of them.
+        files: the number of files that were searched.
+        size: their bytes.
+        not_covered: what was not searched, or cannot be found by a key.
+    """
+
+    kind: str
+    subjects: int
+    searched_at: datetime
+    places: tuple[Place, ...]
+    files: int
+    size: int
+    not_covered: tuple[str, ...]
+
+
+@dataclass
+class _Search:
+    """A search in progress."""
+
+    subjects: Subjects
+    places: dict[tuple[str, Part], Place] = field(default_factory=dict)
+    files: int = 0
+    size: int = 0
+    unread: list[str] = field(default_factory=list)
+
+    def add(
+        self, name: str, part: Part, file: StoredFile, content: BinaryIO, keys: Collection[str], due: datetime | None
+    ) -> None:
+        """Search a file that belongs to a place."""
+        self.files += 1
+        self.size += file.size
+        try:
+            found = search_file(file.path, content, self.subjects, keys)
+        except UnreadFileError as error:
+            self.unread.append(f"{name}: {file.path} could not be searched: {error}")
+            return
+        if not found and self.subjects.in_path(file.path, keys):
+            found = Found(mentions=1)
+        if found:
+            place = self.places.get((name, part)) or Place(name, part)
+            self.places[name, part] = place.plus(found, file, due)
+
+
+def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime) -> Findings:
+    """Search every file of a lakehouse, its landing files, and the files that runs write for people.
+
+    Args:
+        subjects: the subjects.
+        catalog: the specs, which say where their keys go.
+        settings: the places.
+        now: the time.
+
+    Raises:
+        NotReadyError: the store does not answer.
+        StorageError: the store refuses a request.
+    """
+    reach, search = reach_of(subjects.kind, catalog.specs), _Search(subjects)
+    every_key = {key for of_table in reach.values() for key in of_table.keys}
+    root, places = settings.paths.root, defaultdict[str, list[StoredFile]](list)
+    for file in files_below(root):
+        places[_folder_of(file.path)].append(file)
+    for folder, files in sorted(places.items()):
+        table, name = _named(folder)
+        keys = every_key if table not in reach else reach[table].keys
+        if name:
+            _search_table(root / folder, name, files, folder, keys, search, now)
+            continue
+        for file in files:
+            _search_stored(root, file, _name_of_own(folder), Part.FILES, keys, search)
+    runs = settings.run_paths.folder
+    if not (isinstance(root, Path) and runs.is_relative_to(root)):
+        for file in files_below(runs):
+            _search_stored(runs, file, _name_of_own(f"{OWN}/{file.path.split('/')[0]}"), Part.FILES, every_key, search)
+    for table, of_table in reach.items():
+        spec = catalog.specs[table]
+        if isinstance(spec, BronzeSpec) and not spec.reads_kafka:
+            _search_landing(spec, of_table, settings.landing, search)
+    found = tuple(search.places.values())
+    limits = (*_limits(subjects, catalog, reach), *search.unread)
+    return Findings(subjects.kind, len(subjects.values), now, found, search.files, search.size, limits)
+
+
+def _search_table(
+    path: LakePath,
+    name: str,
+    files: list[StoredFile],
+    folder: str,
+    keys: Collection[str],
+    search: _Search,
+    now: datetime,
+) -> None:
+    """Search the files of a Delta table: the newest version, all others, and the log."""
+    own = [replace(file, path=file.path.removeprefix(f"{folder}/")) for file in files]
+    live, due = set[str](), dict[str, datetime]()
+    if is_table(path):
+        try:
+            delta = open_table(path)
+            live = {unquote(each) for each in logged_files(delta)["path"].to_pylist()}
+            old = old_files(path, delta, own, now)
+            due = {file.path: file.due for file in (*old.kept, *old.due)}
+        except MillraceError as error:
+            search.unread.append(f"{name}: which files its newest version needs is not known: {error}")
+    for file in own:
+        if file.path.startswith("_delta_log/"):
+            _search_stored(path, file, name, Part.LOG, keys, search)
+        else:
+            part = Part.NEWEST if file.path in live else Part.OLDER
+            _search_stored(path, file, name, part, keys, search, due.get(file.path))
+
+
+def _search_stored(
+    folder: LakePath,
+    file: StoredFile,
+    name: str,
+    part: Part,
+    keys: Collection[str],
+    search: _Search,
+    due: datetime | None = None,
+) -> None:
+    try:
+        with open_for_arrow(folder / file.path) as content:
+            search.add(name, part, file, content, keys, due)
+    except FileNotFoundError:
+        return  # VACUUM, or a run, has deleted it since the listing
+
+
+def _search_landing(spec: BronzeSpec, reach: Reach, root: str, search: _Search) -> None:
+    """Search all files of a source, also those that no run has loaded."""
+    source = spec.landing_source
+    landing, keys = landing_of(source.landing, root), {*reach.keys, *reach.fields}
+    for listed in landing.files(source.landing, lambda _: True) or ():
+        file = StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9)
+        try:
+            with LandingFile(landing, listed.path).open() as content:
+                search.add(f"landing files of {spec.table}", Part.FILES, file, content, keys, None)
+        except FileNotFoundError:
+            continue
+
+
+def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) -> Iterator[str]:
+    """Yield what this search cannot find."""
+    if short := len(subjects.short):
+        yield (
+            f"{short:,} of {len(subjects.values):,} keys are short numbers, which any text may hold: they were looked "
+            "for in columns and fields, not in free text"
+        )
+    for table, of_table in reach.items():
+        for column, text in of_table.computed.items():
+            yield f"{table}.{column} is computed from a key ({text}): its values are looked for as they are, in texts"
+        if not of_table.keys and not of_table.computed:
+            sources = " and ".join(of_table.reads)
+            yield f"{table} has no key: its rows are computed from {sources}, and follow when these have changed"
+        spec = catalog.specs[table]
+        if isinstance(spec, BronzeSpec) and spec.reads_kafka:
+            yield f"{table}: the messages in its topics were not searched"
+    for table, invalid in catalog.invalid.items():
+        yield f"{table}: its spec is wrong, so that nobody knows which of its columns hold keys ({invalid.cause})"
+
+
+def _folder_of(path: str) -> str:
+    """Return the folder whose files belong together: that of a Delta table, of a ledger table, or of own files.
+
+    >>> [_folder_of(path) for path in ("silver/orders/day=1/a.parquet", "silver_tombstones/orders/5b/a", "ops/f/a")]
+    ['silver/orders', 'silver_tombstones/orders/5b', 'ops/f']
+    """
+    parts = path.split("/")
+    depth = 3 if parts[0].endswith("_tombstones") else 2
+    return "/".join(parts[: min(depth, len(parts) - 1)])
+
+
+def _named(folder: str) -> tuple[str, str]:
+    """Return (the table, what people call the folder); two empty texts for the folder of no Delta table.
+
+    >>> _named("silver_quarantine/orders"), _named("ops/files")
+    (('silver.orders', 'silver.orders, quarantine'), ('', ''))
+    """
+    first, *rest = folder.split("/")
+    layer, _, beside = first.partition("_")
+    if layer not in LAYERS or not rest or beside not in ("", "quarantine", "tombstones"):
+        return "", ""
+    table = f"{layer}.{rest[0]}"
+    return table, f"{table}, {beside}" if beside else table
+
+
+def _name_of_own(folder: str) -> str:
+    """Return what people call a folder of Millrace's own files."""
+    first, _, rest = folder.partition("/")
+    if first == "ops":
+        return f"ledger: {folder.replace('/', '.')}"
+    return rest.replace("_", " ") if first == OWN and rest else folder or "other files"

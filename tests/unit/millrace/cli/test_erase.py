@@ -1,0 +1,86 @@
+"""`lakehouse erase find`: every place that has something of a person, and what nobody can find."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from millrace.errors import ExitCode
+from millrace.settings import Settings
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.ledger.delta_tables import file_contents
+
+SUBJECT = "C-17"
+
+
+@pytest.fixture
+def shop(settings: Settings) -> Settings:
+    """Orders of two customers in bronze and silver, of which silver does not have the one any more."""
+    columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}, "day": {"type": "date"}}
+    silver = silver_document(columns=columns, sequence_by=["order_id"])
+    gold = gold_document(measures={"orders": "count(*)"})
+    write_specs(settings.tables, bronze_document(columns=columns, subject_keys={"buyer": "customer"}), silver, gold)
+    rows = pa.table({"order_id": ["1", "2"], "buyer": [SUBJECT, "C-18"], "_rescued": [None, '{"friend":"C-17"}']})
+    for table in ("bronze.orders", "silver.orders"):
+        write_deltalake(str(settings.paths.table(table)), rows)
+    DeltaTable(str(settings.paths.table("silver.orders"))).delete("buyer = 'C-17'")
+    received = json.dumps({"order_id": "3", "buyer": SUBJECT})
+    write_deltalake(str(settings.paths.quarantine("silver.orders")), pa.table({"received": [received, "{}"]}))
+    put(settings.root / "ops/quarantine/1.json", received)
+    put(settings.run_paths.reports / "r.json", '{"message": "key C-17 tied"}')
+    put(Path(settings.landing) / "orders/2013/a.json", f"{received}\n")
+    put(Path(settings.landing) / "orders/2013/b.json", '{"buyer": "C-171"}\n')
+    put(Path(settings.landing) / "orders/2013/broken.json.gz", received)
+    return settings
+
+
+def put(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_it_names_every_place_of_a_person_in_every_version_and_what_it_cannot_find(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path
+) -> None:
+    subjects, before = tmp_path / "subjects", file_contents(shop.root)
+    subjects.write_text(f"{SUBJECT}\n")
+    answer = lakehouse("erase", "find", "customer", "--subjects", str(subjects), "--json")
+    assert answer.exit_code == 0, answer.output
+    [found] = json.loads(answer.stdout)
+    places: dict[tuple[str, str], dict[str, Any]] = {(each["name"], each["part"]): each for each in found["places"]}
+    counts = {place: (each["rows"], each["mentions"], each["files"]) for place, each in places.items()}
+    assert counts == {
+        ("bronze.orders", "newest version"): (1, 1, 1),
+        ("bronze.orders", "log"): (0, 1, 1),
+        ("silver.orders", "newest version"): (0, 1, 1),
+        ("silver.orders", "older versions"): (1, 1, 1),
+        ("silver.orders", "log"): (0, 2, 2),
+        ("silver.orders, quarantine", "newest version"): (0, 1, 1),
+        ("silver.orders, quarantine", "log"): (0, 1, 1),
+        ("ledger: ops.quarantine", "files"): (0, 1, 1),
+        ("reports", "files"): (0, 1, 1),
+        ("landing files of bronze.orders", "files"): (0, 1, 1),
+    }
+    assert places["silver.orders", "older versions"]["due"]
+    assert not places["silver.orders", "newest version"]["due"]
+    [follows, broken] = found["not_covered"]
+    assert follows.startswith("gold.revenue_daily has no key: its rows are computed from silver.orders")
+    assert "orders/2013/broken.json.gz could not be searched" in broken
+    shown = lakehouse("erase", "find", "customer", "--subjects", str(subjects))
+    lines = [" ".join(line.split()) for line in shown.stdout.split("\n")]
+    assert any(line.startswith("silver.orders older versions 1 1 1 ") for line in lines), shown.stdout
+    assert SUBJECT not in shown.output, "the answer names nobody"
+    assert file_contents(shop.root) == before
+
+
+def test_an_unknown_kind_is_refused_with_those_that_exist(lakehouse: Lakehouse, shop: Settings, tmp_path: Path) -> None:
+    (subjects := tmp_path / "subjects").write_text("x\n")
+    answer = lakehouse("erase", "find", "custmer", "--subjects", str(subjects))
+    assert answer.exit_code == ExitCode.BAD_INPUT
+    assert "did you mean 'customer'" in answer.output

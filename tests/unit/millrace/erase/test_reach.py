@@ -1,0 +1,54 @@
+"""Where keys go: to copies and casts of a stated column, by whatever name; what is computed from one is told apart."""
+
+from __future__ import annotations
+
+from millrace.erase.reach import Reach, kinds_in, reach_of
+from tests.support.documents.specs import bronze_document, catalog_of, gold_document, silver_document
+
+COLUMNS = {"order_id": {"type": "string"}, "day": {"type": "date"}, "buyer": {"from": "who.id", "type": "string"}}
+BRONZE = bronze_document(columns=COLUMNS, subject_keys={"buyer": "customer"})
+SILVER = silver_document(
+    keys=["order_id"],
+    sequence_by=["order_id"],
+    except_column_list=["initial"],
+    columns={
+        "order_id": {"type": "string"},
+        "day": {"type": "date"},
+        "client": {"from": "buyer", "type": "string"},
+        "number": {"from": "cast(buyer AS bigint)", "type": "bigint"},
+        "initial": {"from": "left(buyer, 1)", "type": "string"},
+        "letter": {"from": "upper(left(buyer, 1))", "type": "string"},
+        "seller": {"from": "order_id", "type": "string"},
+    },
+    subject_keys={"seller": "customer"},
+)
+BY_CLIENT = gold_document(
+    "gold.by_client", group_by={"client": "o.client"}, refresh_by="client", refresh_from={"o": "client"}
+)
+BY_LETTER = gold_document(
+    "gold.by_letter",
+    group_by={"initial": "o.letter"},
+    measures={"last": "max(o.client)"},
+    refresh_by="initial",
+    refresh_from={"o": "letter"},
+)
+BY_DAY = gold_document("gold.by_day", measures={"n": "count(*)"})
+OTHER = bronze_document("bronze.prices")
+
+
+def test_keys_are_followed_through_names_casts_and_layers_and_what_is_computed_from_one_is_told() -> None:
+    specs = catalog_of(BRONZE, OTHER, SILVER, BY_CLIENT, BY_LETTER, BY_DAY).specs
+    found = reach_of("customer", specs)
+    assert kinds_in(specs) == ["customer"]
+    assert list(found) == ["bronze.orders", "silver.orders", "gold.by_client", "gold.by_letter", "gold.by_day"]
+    assert found["bronze.orders"] == Reach(("buyer",), ("who.id",))
+    silver = found["silver.orders"]
+    assert (silver.keys, list(silver.computed)) == (("client", "number", "seller"), ["letter"])
+    assert found["gold.by_client"].keys == ("client",)
+    by_letter = found["gold.by_letter"]
+    assert (by_letter.keys, by_letter.computed) == ((), {"initial": "letter", "last": "max(o.client)"})
+    assert found["gold.by_day"] == Reach(reads=("silver.orders",))
+
+
+def test_a_kind_that_no_spec_states_reaches_nothing() -> None:
+    assert reach_of("employee", catalog_of(BRONZE, SILVER).specs) == {}
