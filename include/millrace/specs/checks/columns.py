@@ -62,7 +62,8 @@ def check_columns(document: Document) -> Iterator[Defect]:
         if name not in stored:
             yield unknown_column(("subject_keys", name), name, stored)
         elif (kind := type_of_column(document, name)) and not kind.startswith(_IDENTIFYING):
-            yield Defect(("subject_keys", name), f"{kind} identifies nobody: a subject key is text, or a number")
+            fix = "name a column of text, or of numbers"
+            yield Defect(("subject_keys", name), f"{kind} identifies nobody", fix=fix)
 
 
 def check_fields(document: Document) -> Iterator[Defect]:

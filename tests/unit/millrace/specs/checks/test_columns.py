@@ -82,6 +82,7 @@ IN_SET, UNIQUE = "expect_column_values_to_be_in_set", "expect_compound_columns_t
     ("changes", "key", "message"),
     [
         ({"partitioned_by": ["tags"]}, "partitioned_by[0]", "have no order"),
+        ({"subject_keys": {"address": "customer"}}, "subject_keys.address", "identifies nobody"),
         ({"zorder_by": ["address"]}, "zorder_by[0]", "have no order"),
         ({"expectations": rule(IN_SET, column="address", value_set=["x"])}, f"expectations[0].{IN_SET}.column",
          "address is struct<city: string>, and this rule compares single values"),
