@@ -13,6 +13,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.support.documents.specs import Document, bronze_document
+from tests.support.waiting import wait_for
 
 QUIET = {"log_level": "0"}
 
@@ -40,6 +41,7 @@ class KafkaTopic:
             topic = NewTopic(self.name, num_partitions=partitions, config=dict(config or {}))
             (creation,) = self.admin.create_topics([topic]).values()
             if creation.exception() is None:
+                wait_for(lambda: self.name in self.admin.list_topics(timeout=10).topics)
                 return
             if time.monotonic() > deadline:
                 creation.result()

@@ -1,4 +1,4 @@
-"""`lakehouse erase`: what the lakehouse stores of a person.
+"""`lakehouse erase`: what the lakehouse stores of a person, and certificates that it stores nothing any more.
 
 As in `millrace.cli.app`, commands import what they need when they run.
 """
@@ -9,34 +9,87 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millrace.cli.listings.as_json import AsJson
+from millrace.cli.listings.as_json import AsJson, show_listing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import RenderableType
 
     from millrace.erase.finding import Findings
 
-erase = typer.Typer(no_args_is_help=True, help="Find what is stored of a person, by the keys that specs state.")
+erase = typer.Typer(
+    no_args_is_help=True,
+    help="Find what is stored of a person, by the keys that specs state, and certify what is gone.",
+)
+
+Kind = Annotated[str, typer.Argument(help="What the keys identify, as `subject_keys` of the specs name it.")]
+SubjectsFile = Annotated[
+    typer.FileText, typer.Option("--subjects", help="A file with a key in each line, or - for stdin.")
+]
 
 
 @erase.command("find")
-def find_command(
-    kind: Annotated[str, typer.Argument(help="What the keys identify, as `subject_keys` of the specs name it.")],
-    subjects: Annotated[
-        typer.FileText,
-        typer.Option(help="A file with a key in each line, or - for stdin."),
-    ],
-    as_json: AsJson = False,
-) -> None:
+def find_command(kind: Kind, subjects: SubjectsFile, as_json: AsJson = False) -> None:
     """Search every file of the lakehouse, its landing files, its logs and reports for subjects; write nothing.
 
     Keys are no arguments, since other users of the machine see those.
     """
+    found = _find(kind, subjects)
+    show_listing([found], lambda: _view(found), as_json=as_json)
+
+
+@erase.command("prove")
+def prove(
+    kind: Kind,
+    subjects: SubjectsFile,
+    request: Annotated[str, typer.Option(help="The name of the request elsewhere, such as DSR-2026-17; no key.")],
+) -> None:
+    """Search as `find` does and, if only older versions have something, write a certificate and print it as JSON.
+
+    It fails where a newest version, a landing file, a log or a report still has something, and shows what.
+    """
+    import getpass
+
+    from millrace.cli.output import show, show_problem
+    from millrace.erase.certificates import Certificates, Erased, state_of
+    from millrace.errors import ExitCode
+    from millrace.settings import Settings
+
+    found = _find(kind, subjects)
+    if state_of(found) is Erased.STORED:
+        show(_view(found))
+        show_problem("No certificate was written: delete these first.")
+        raise typer.Exit(ExitCode.FAILED)
+    certificate = Certificates(Settings().paths).write(found, request, getpass.getuser())
+    typer.echo(certificate.text)
+    show_problem(f"{certificate.content['state']}; SHA-256 {certificate.digest}")
+
+
+@erase.command("certificates")
+def certificates(as_json: AsJson = False) -> None:
+    """List the certificates, after a check that none was changed or removed."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from millrace.erase.certificates import Certificates, in_words, require_chain
+    from millrace.settings import Settings
+
+    written = Certificates(Settings().paths).all()
+    require_chain(written)
+    lines = [Text(in_words(each)) for each in written] or [Text("There is no certificate yet.")]
+    show_listing((each.content for each in written), lambda: Group(*lines), as_json=as_json)
+
+
+def _find(kind: str, subjects: Iterable[str]) -> Findings:
+    """Search for the subjects of a file.
+
+    Raises:
+        BadInputError: no spec states the kind, or the file names no subject.
+    """
     from datetime import UTC, datetime
 
     from millrace.cli.catalog import command_catalog
-    from millrace.cli.listings.as_json import show_listing
-    from millrace.cli.output import missing_root
     from millrace.erase.finding import find
     from millrace.erase.reach import kinds_in
     from millrace.erase.subjects import read_subjects
@@ -51,8 +104,7 @@ def find_command(
             f"no spec states subject_keys of the kind {kind!r}",
             did_you_mean(kind, known) or "State it in the tables that deliver the key: subject_keys: {column: kind}",
         )
-    found = find(read_subjects(kind, subjects), catalog, settings, datetime.now(UTC))
-    show_listing([found], lambda: _view(found), *missing_root(settings.paths.root), as_json=as_json)
+    return find(read_subjects(kind, subjects), catalog, settings, datetime.now(UTC))
 
 
 def _view(found: Findings) -> RenderableType:

@@ -18,7 +18,18 @@ from millrace.control.ledger.states.table_state import TableStates
 from millrace.control.quarantine.events import QuarantineEvents
 from millrace.paths import LakehousePaths
 
-OPS_TABLES = ("batches", "files", "gates", "commits", "columns", "deletes", "quarantine", "specs", "rebuilds")
+OPS_TABLES = (
+    "batches",
+    "files",
+    "gates",
+    "commits",
+    "columns",
+    "deletes",
+    "quarantine",
+    "specs",
+    "rebuilds",
+    "erasures",
+)
 """The names of the tables under `ops/`."""
 
 

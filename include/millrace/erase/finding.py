@@ -80,6 +80,7 @@ class Findings:
         subjects: how many were looked for.
         searched_at: when the search began.
         places: the places that have something of them.
+        versions: table, or what is beside it -> its newest version then.
         files: the number of files that were searched.
         size: their bytes.
         not_covered: what was not searched, or cannot be found by a key.
@@ -89,6 +90,7 @@ class Findings:
     subjects: int
     searched_at: datetime
     places: tuple[Place, ...]
+    versions: dict[str, int]
     files: int
     size: int
     not_covered: tuple[str, ...]
@@ -100,6 +102,7 @@ class _Search:
 
     subjects: Subjects
     places: dict[tuple[str, Part], Place] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
     files: int = 0
     size: int = 0
     unread: list[str] = field(default_factory=list)
@@ -158,7 +161,8 @@ def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime
             _search_landing(spec, of_table, settings.landing, search)
     found = tuple(search.places.values())
     limits = (*_limits(subjects, catalog, reach), *search.unread)
-    return Findings(subjects.kind, len(subjects.values), now, found, search.files, search.size, limits)
+    count = len(subjects.values)
+    return Findings(subjects.kind, count, now, found, search.versions, search.files, search.size, limits)
 
 
 def _search_table(
@@ -176,6 +180,7 @@ def _search_table(
     if is_table(path):
         try:
             delta = open_table(path)
+            search.versions[name] = delta.version()
             live = {unquote(each) for each in logged_files(delta)["path"].to_pylist()}
             old = old_files(path, delta, own, now)
             due = {file.path: file.due for file in (*old.kept, *old.due)}

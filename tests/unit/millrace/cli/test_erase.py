@@ -1,8 +1,13 @@
-"""`lakehouse erase find`: every place that has something of a person, and what nobody can find."""
+"""`lakehouse erase`: every place that has something of a person, what nobody can find, and the proof of its end."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +15,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from millrace.errors import ExitCode
+from millrace.erase.certificates import Certificates, require_chain
+from millrace.erase.finding import Findings
+from millrace.errors import ExitCode, MillraceError
+from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 from tests.support.ledger.delta_tables import file_contents
 
-SUBJECT = "C-17"
+SUBJECT, NOW = "C-17", datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -84,3 +92,50 @@ def test_an_unknown_kind_is_refused_with_those_that_exist(lakehouse: Lakehouse, 
     answer = lakehouse("erase", "find", "custmer", "--subjects", str(subjects))
     assert answer.exit_code == ExitCode.BAD_INPUT
     assert "did you mean 'customer'" in answer.output
+
+
+def test_a_certificate_is_written_once_the_newest_versions_are_clean_and_names_nobody(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path
+) -> None:
+    (subjects := tmp_path / "subjects").write_text(f"{SUBJECT}\n")
+    command = ("erase", "prove", "customer", "--subjects", str(subjects), "--request")
+    refused = lakehouse(*command, "DSR-1")
+    assert refused.exit_code == ExitCode.FAILED
+    assert "No certificate was written" in refused.output
+    shutil.rmtree(shop.root / "ops")
+    shutil.rmtree(shop.run_paths.reports)
+    shutil.rmtree(shop.landing)
+    for table in (shop.paths.table("bronze.orders"), shop.paths.table("silver.orders")):
+        DeltaTable(str(table)).delete()
+    DeltaTable(str(shop.paths.quarantine("silver.orders"))).delete()
+
+    first = lakehouse(*command, "DSR-1")
+
+    assert first.exit_code == 0, first.output
+    certificate = json.loads(first.stdout)
+    assert (certificate["number"], certificate["previous"], certificate["request"]) == (1, "", "DSR-1")
+    assert certificate["state"] == "erased from the newest versions"
+    assert certificate["versions"]["silver.orders"] == DeltaTable(str(shop.paths.table("silver.orders"))).version()
+    assert max(place["due"] or "" for place in certificate["places"]) > certificate["searched_at"]
+    for folder in ("bronze", "silver", "bronze_quarantine", "silver_quarantine"):
+        shutil.rmtree(shop.root / folder, ignore_errors=True)
+    second = lakehouse(*command, "DSR-1")
+    assert json.loads(second.stdout)["state"] == "erased from all versions"
+    assert json.loads(second.stdout)["previous"] == hashlib.sha256(first.stdout.strip().encode()).hexdigest()
+    listed = lakehouse("erase", "certificates")
+    assert ["erased from" in line for line in listed.stdout.strip().split("\n")] == [True, True]
+    assert all(SUBJECT not in answer.output for answer in (first, second, listed))
+    assert all(SUBJECT.encode() not in content for content in file_contents(shop.root).values())
+
+
+def test_a_certificate_that_was_changed_or_removed_is_noticed(tmp_path: Path) -> None:
+    certificates, findings = Certificates(LakehousePaths(tmp_path)), Findings("x", 1, NOW, (), {}, 0, 0, ())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: certificates.write(findings, f"DSR-{number}", "ann"), range(4)))
+    written = certificates.all()
+    assert [each.number for each in written] == [1, 2, 3, 4]
+    require_chain(written)
+    changed = replace(written[1], text=written[1].text.replace("DSR", "dsr"))
+    for tampered in ([written[0], changed, *written[2:]], [written[0], *written[2:]], written[1:]):
+        with pytest.raises(MillraceError, match="certificate"):
+            require_chain(tampered)

@@ -22,6 +22,8 @@ from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.new_columns import ColumnState, NewColumns
 from millrace.control.log.batch import FileFact
+from millrace.erase.certificates import Certificates
+from millrace.erase.finding import Findings
 from millrace.paths import LakehousePaths
 from tests.support.cli import Lakehouse, installation
 from tests.support.documents.specs import bronze_document, write_specs
@@ -44,6 +46,7 @@ LISTINGS = {
     ("tables",): {LONG, BRONZE, "7"},
     ("files", BRONZE): {FILE},
     ("columns", BRONZE): {LONG},
+    ("erase", "certificates"): {REASON},
     ("conflicts",): {BRONZE, "ConcurrentAppendException"},
     ("gate", "show", BRONZE): {REASON},
     ("quarantine", "list"): {BRONZE, REASON},
@@ -79,6 +82,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     result = GateResult(table=BRONZE, table_id=table_id, version=0, suite_hash="x", passed=False, checks=(check,))
     Gates(paths).record(result)
     race = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__1", version=4)
+    Certificates(paths).write(Findings("customer", 1, SEEN, (), {}, 0, 0, ()), REASON, "ann")
     CommitHistory(paths).record(TableWrite(BRONZE, "backfill__1", SEEN, lost=(race,)))
     return place
 
@@ -100,7 +104,7 @@ def test_every_command_that_lists_something_writes_json() -> None:
     listing -= {("quarantine",)}
     assert {("tables",), ("gate", "show")} <= listing
     assert [words for words in listing if "--json" not in {o for p in EVERY[words].params for o in p.opts}] == []
-    assert {words[: 2 if words[0] in ("gate", "quarantine") else 1] for words in LISTINGS} >= listing
+    assert {words[: 2 if words[0] in ("erase", "gate", "quarantine") else 1] for words in LISTINGS} >= listing
 
 
 @pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
