@@ -13,6 +13,7 @@ import typer
 from millrace.cli.authoring.commands import infer, init, new, schema, suggest
 from millrace.cli.completion import domain_names, table_names
 from millrace.cli.erase import erase
+from millrace.cli.holds import hold
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
 from millrace.cli.quarantine.commands import quarantine
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(gate, name="gate")
 app.add_typer(erase, name="erase")
+app.add_typer(hold, name="hold")
 
 Domain = Annotated[
     str | None, typer.Option(help="The business area; optional if there is only one.", autocompletion=domain_names)

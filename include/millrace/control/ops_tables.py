@@ -9,6 +9,7 @@ import pyarrow as pa
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.commit_history import CommitHistory
 from millrace.control.ledger.deletes import DeleteRecords
+from millrace.control.ledger.holds import Holds
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.new_columns import NewColumns
 from millrace.control.ledger.ops_table import OpsSize, OpsTable
@@ -29,6 +30,7 @@ OPS_TABLES = (
     "specs",
     "rebuilds",
     "erasures",
+    "holds",
 )
 """The names of the tables under `ops/`."""
 
@@ -47,6 +49,7 @@ class OpsTables:
         quarantine: the decisions about quarantined rows (`ops.quarantine`).
         specs: the specs that batches used (`ops.specs`).
         rebuilds: the rebuilds of tables (`ops.rebuilds`).
+        holds: the tables whose old versions must stay (`ops.holds`).
 
     Args:
         paths: the folders of the lakehouse.
@@ -71,6 +74,7 @@ class OpsTables:
         self.quarantine = QuarantineEvents(paths)
         self.specs = SpecHistory(paths)
         self.rebuilds = Rebuilds(paths)
+        self.holds = Holds(paths)
         self._logs = {name: OpsTable.of(paths, name, pa.schema([])) for name in OPS_TABLES}
 
     def sizes(self) -> dict[str, OpsSize]:

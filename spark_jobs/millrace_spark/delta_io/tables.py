@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,12 @@ from millrace.contracts.spec.common_settings import TableSpec
 from millrace.control.changes.table_columns import columns_of, delta_type
 from millrace.control.log.followed_tables import newest_table
 from millrace.control.log.stored_tables import is_table
-from millrace.control.maintenance.retention import retention_of
+from millrace.control.maintenance.retention import LOG_RETENTION, retention_properties
 from millrace.control.storage.stored_files import names_in
 from millrace.errors import BadInputError, MisfitError
 from millrace_spark.delta_io.conflict_policy import Conflict, WriteKind, conflict_of
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
 from millrace_spark.transforms.sql_texts import sql_text
-
-LOG_RETENTION = timedelta(days=30)
 
 READER_SAFE = {
     "delta.enableDeletionVectors": "false",
@@ -89,11 +86,9 @@ class TableShape:
 
 
 def shape_properties(spec: TableSpec) -> dict[str, str]:
-    """Return the table properties of a spec; Delta requires that the log is kept at least as long as the files."""
-    retain = f"interval {spec.maintenance.vacuum.retain}"
+    """Return the table properties of a spec."""
     feed = str(spec.maintenance.change_data_feed).lower()
-    log = {"delta.logRetentionDuration": retain} if retention_of(spec) > LOG_RETENTION else {}
-    return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
+    return {**retention_properties(spec), "delta.enableChangeDataFeed": feed, **spec.delta}
 
 
 def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,11 +18,14 @@ import millrace
 from embedded.spark.server import SparkServer
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from millrace.contracts.lake_path import LakePath
 from millrace.control.gates.gates import Gates
-from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.ledger.holds import HoldEvent
+from millrace.control.log.delta_log import commit_actions, latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
-from millrace.control.maintenance.old_files import OldFile, old_files
+from millrace.control.maintenance.old_files import RETENTION_PROPERTY, OldFile, old_files, oldest_whole
+from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import files_below
 from millrace.errors import ExitCode, Outcome
 from millrace_spark.jobs.maintain_tables import maintain_tables
@@ -65,7 +68,13 @@ def data_files(shop: Lakehouse, version: int) -> set[str]:
 def due_files(shop: Lakehouse) -> Sequence[OldFile]:
     """The files of silver that are shown as due to be deleted."""
     path = shop.paths.table(SILVER)
-    return old_files(path, open_table(path), files_below(path), datetime.now(UTC)).due
+    return old_files(path, open_table(path), files_below(path), datetime.now(UTC), timedelta(days=30)).due
+
+
+def shorten_retention(shop: Lakehouse, retain: str) -> None:
+    """Set the retention of silver past its spec, as somebody may do with another tool."""
+    table = DeltaTable(str(shop.paths.table(SILVER)))
+    table.alter.set_table_properties({RETENTION_PROPERTY: f"interval {retain}"})
 
 
 def amounts(shop: Lakehouse, table: str, version: int | None) -> list[tuple[str, int]]:
@@ -75,13 +84,13 @@ def amounts(shop: Lakehouse, table: str, version: int | None) -> list[tuple[str,
     return sorted((row["order_id"], row["amount"]) for row in rows)
 
 
-def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int) -> Lakehouse:
-    """The lakehouse as if the table's versions up to `upto` had been made so many days earlier.
+def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int, *, quarantine: bool = False) -> Lakehouse:
+    """The lakehouse as if versions up to `upto` of the table, or of its quarantine, had been made so many days earlier.
 
     A copy, since Spark keeps in mind what it has read of a log.
     """
     old = copy_lakehouse(shop, folder)
-    path = old.paths.table(table)
+    path = Path(str(old.paths.quarantine(table) if quarantine else old.paths.table(table)))
     for checksum in (path / "_delta_log").glob("*.crc"):
         checksum.unlink()
     for checksum in (path / "_delta_log").glob(".*.crc"):
@@ -169,6 +178,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     first = read_commit(shop.paths.table(SILVER), 1)
     # Version 1 was replaced 40 days ago, and version 2, which a reader has open, 14 days ago.
     old = aged(aged(shop, tmp_path / "older", SILVER, upto=2, days=26), tmp_path / "old", SILVER, upto=3, days=14)
+    shorten_retention(old, "1 hours")
     read = millrace.certified(SILVER, old.paths.root, at=before_third)
     dataset, replaced = read.dataset(), data_files(old, 2) - data_files(old, 3)
     assert (read.version, len(replaced)) == (2, 1), "version 3 replaced a file of the version that is read"
@@ -182,6 +192,8 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     deleted = before - files(old, SILVER)
     assert (report.outcome, report.exit_code) == (Outcome.COMMITTED, ExitCode.OK)
     assert deleted == {file.path for file in due}, "Delta deletes what was shown"
+    kept = DeltaTable(str(old.paths.table(SILVER))).metadata().configuration[RETENTION_PROPERTY]
+    assert kept == "interval 30 days", "as the spec says, before Delta deletes"
     details = {"files": len(deleted), "bytes": sum(file.size for file in due), "retain": "30 days"}
     assert dry.details == report.details == details
     assert report.message.startswith(f"silver.orders: deleted {len(deleted)} files (")
@@ -215,7 +227,7 @@ def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_del
         report = old.run(BRONZE, 3, job=Job.TABLE_VACUUM, dry_run=dry_run)
         assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
         assert report.message.startswith(
-            "bronze.orders: VACUUM refused, it would soon cut off silver.orders (version 2"
+            "bronze.orders: VACUUM refused: silver.orders (version 2) would soon be cut off"
         )
         assert "readers of the certified version" not in report.message
     assert file_contents(old.paths.root) == lake
@@ -227,18 +239,55 @@ def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_del
     assert young.exists(), "its writer may still commit it"
 
 
-def test_small_files_of_a_quarantine_are_joined_and_deleted_after_the_retention(shop: Lakehouse) -> None:
+def test_what_a_table_keeps_for_less_than_a_week_is_deleted_only_if_a_person_allows_it_and_nobody_holds_it(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
+    given(shop, SILVER, [order(1, 12, hour=2)], 3)
+    given(shop, SILVER, [order(1, 13, hour=3)], 4)
+    assert shop.run(GOLD, 4).outcome is Outcome.COMMITTED
+    old = aged(shop, tmp_path / "old", SILVER, upto=3, days=2)
+    path, holds = old.paths.table(SILVER), OpsTables(old.paths).holds
+    old.specs(silver_document(partitioned_by=["day"], maintenance={"vacuum": {"retain": "24 hours"}}))
+    shorten_retention(old, "24 hours")
+    before, stays = files(old, SILVER), oldest_whole(path, timedelta(hours=24), datetime.now(UTC))
+    kept = old.run(SILVER, 4, job=Job.TABLE_VACUUM)
+    assert (kept.outcome, kept.exit_code) == (Outcome.NO_OP, ExitCode.OK)
+    assert "a person has to allow what deletes within 7 days, so that these stay: " in kept.notes[0]
+    holds.record(HoldEvent.SET, "case-17", [SILVER], said_by="ann", why="court order")
+    held = old.run(SILVER, 4, job=Job.TABLE_VACUUM, allow_deletes="bob")
+    assert held.outcome is Outcome.FAILED
+    assert held.message.startswith(f"{SILVER}: VACUUM refused: ann holds it since ")
+    assert files(old, SILVER) == before
+    holds.record(HoldEvent.RELEASED, "case-17", [SILVER], said_by="ann", why="closed")
+    report = old.run(SILVER, 4, job=Job.TABLE_VACUUM, allow_deletes="bob")
+    assert (report.outcome, report.details["allowed_by"]) == (Outcome.COMMITTED, "bob")
+    assert len(before - files(old, SILVER)) == report.details["files"] > 0
+    marks = [json.loads(action["commitInfo"]["userMetadata"]) for action in commit_actions(path, latest_version(path))]
+    assert [mark["maintenance"]["allowed_by"] for mark in marks] == ["bob"], "the commit says who"
+    assert stays == 3
+    assert [is_whole(path, version) for version in range(1, 5)] == [False, False, True, True]
+
+
+def is_whole(path: LakePath, version: int) -> bool:
+    """Whether every data file of a version exists."""
+    return all(Path(uri).exists() for uri in DeltaTable(str(path), version=version).file_uris())
+
+
+def test_small_files_of_a_quarantine_are_joined_and_deleted_after_the_retention(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
     path = shop.paths.quarantine(BRONZE)
     for number in range(LEAST_SMALL_FILES):
         quarantine(shop.paths, BRONZE, refused(number))
-    DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
     rows = DeltaTable(str(path)).to_pyarrow_table().num_rows
     assert rows == LEAST_SMALL_FILES
     dry = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE, dry_run=True)
     assert "would join the small files of its quarantine" in dry.message
     report = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE)
     assert f"quarantine: {LEAST_SMALL_FILES} files became 1" in report.message
-    vacuumed = shop.run(BRONZE, 2, job=Job.TABLE_VACUUM)
+    old = aged(shop, tmp_path / "old", BRONZE, latest_version(path), days=31, quarantine=True)
+    path = old.paths.quarantine(BRONZE)
+    vacuumed = old.run(BRONZE, 2, job=Job.TABLE_VACUUM)
     assert vacuumed.details["files"] == LEAST_SMALL_FILES, vacuumed.message
     left = [file for file in Path(str(path)).rglob("*.parquet") if "_delta_log" not in file.parts]
     assert len(left) == 1

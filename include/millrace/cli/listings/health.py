@@ -22,6 +22,7 @@ from millrace.contracts.time_format import MINUTE
 from millrace.control.maintenance.health import StorageState, TableHealth
 from millrace.control.maintenance.old_files import OldFiles
 from millrace.control.maintenance.plan import PlannedTable, planned_table
+from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
@@ -158,11 +159,16 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
         yield "no statistics of", ", ".join(health.unskippable)
     yield "last OPTIMIZE", f"{health.maintained.optimized_at:{MINUTE}}" if health.maintained.optimized_at else MISSING
     yield "last VACUUM", f"{health.maintained.vacuumed_at:{MINUTE}}" if health.maintained.vacuumed_at else MISSING
+    yield "old files stay", length_of(health.retention)
     yield "old files, due", f"{counted(len(old.due), 'file')}, {size(old.due_bytes)}"
     first = f", the first until {old.next_due:{MINUTE}}" if old.next_due else ""
     yield "old files, kept", f"{counted(len(old.kept), 'file')}, {size(old.kept_bytes)}{first}"
     if slowest:
         yield "slowest reader", f"{slowest.name}: version {slowest.version}, old since {slowest.since:{MINUTE}}"
+    for hold in health.holds:
+        yield f"held for {hold.name}", f"since {hold.since:{MINUTE}} by {hold.said_by}: {hold.why}"
+    if health.outside:
+        yield "readers outside", ", ".join(f"{name} (up to {time} a version)" for name, time in health.outside.items())
     since = f"{log.after_checkpoint} since the checkpoint of {log.checkpoint_at:{MINUTE}}" if log.checkpoint_at else ""
     yield "log", f"{counted(log.commits, 'commit')}, {since or 'no checkpoint yet'}, {size(log.size)}"
 

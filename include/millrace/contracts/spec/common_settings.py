@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from millrace.contracts.spec.bronze_sources import BATCH_SIZES
+from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.value_reading import VALUE_RULE, ValueReading
 from millrace.contracts.spec.values import NAME, Bytes, ColumnName, ColumnType, PlainText, PropertyText, Retention, Wait
@@ -56,9 +57,21 @@ class VacuumSpec(StrictModel):
 
     Attributes:
         retain: how long old versions can be read and restored.
+        readers: readers outside of Millrace, such as a dashboard or a share: name -> how long it reads one version, at
+            most half of `retain`.
     """
 
     retain: Retention = "30 days"
+    readers: dict[PlainText, Retention] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _readers_fit(self) -> Self:
+        for name, time in self.readers.items():
+            if 2 * RETENTION.parse(time) > RETENTION.parse(self.retain):
+                raise ValueError(
+                    f"the reader {name!r} reads a version for {time}, which is more than half of retain: {self.retain}"
+                )
+        return self
 
 
 class TombstonesSpec(StrictModel):
@@ -81,7 +94,7 @@ class MaintenanceSpec(StrictModel):
             the table was written since the last time; `off` does neither.
         target_file_size: the size that data files should have; by default a thousandth of the table, from 16 MiB, or
             2 MiB if it is computed from other tables, to 1 GiB.
-        vacuum: how long unused files are kept.
+        vacuum: how long unused files are kept, and for whom.
         change_data_feed: whether Delta records row changes; without them a downstream table reads all of this one each
             time.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -17,12 +17,13 @@ from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.ledger.holds import Hold
 from millrace.control.log.delta_log import COMMIT, versions_in
 from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
 from millrace.control.maintenance.file_layout import MIB, FileLayout, Rewrite, data_files, layout_of_files
 from millrace.control.maintenance.maintained import Maintained, maintained
-from millrace.control.maintenance.old_files import OldFile, OldFiles, old_files, stated_retention
-from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of
+from millrace.control.maintenance.old_files import OldFile, OldFiles, old_files
+from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import StoredFile, files_below
 from millrace.paths import LakehousePaths
@@ -114,10 +115,12 @@ class TableHealth:
         is_off: whether its spec turns OPTIMIZE off.
         maintained: when it was last maintained.
         old: the files that it does not need.
-        retention: how long VACUUM keeps those.
+        retention: how long VACUUM keeps those: as the spec says, or longer if the table itself still says so.
         log: the state of its log.
         readers: the readers of the table, each with its version.
         in_danger: those of them for whose sake VACUUM is refused.
+        outside: readers that Millrace does not know, by the spec: name -> how long it reads one version.
+        holds: the holds on the table.
         beside: its quarantine and its tombstones, as far as they exist.
         unskippable: the columns by which rows are found, but of which files have no statistics.
         advice: what its owner could change.
@@ -138,6 +141,8 @@ class TableHealth:
     log: LogHealth
     readers: Sequence[Reader] = ()
     in_danger: Sequence[Reader] = ()
+    outside: Mapping[str, str] = field(default_factory=dict)
+    holds: Sequence[Hold] = ()
     beside: Sequence[BesideTable] = ()
     unskippable: Sequence[str] = ()
     advice: Sequence[str] = ()
@@ -149,9 +154,23 @@ class TableHealth:
         return Rewrite.NONE if self.is_off else self.layout.rewrite(ordered=bool(self.zorder_by))
 
     @property
+    def refusals(self) -> Sequence[str]:
+        """Why VACUUM deletes nothing of the table, each in one line; empty if nothing holds it back."""
+        reasons = [hold.words for hold in self.holds]
+        if self.in_danger:
+            names = (f"{reader.name} (version {reader.version})" for reader in self.in_danger)
+            reasons.append(f"{', '.join(names)} would soon be cut off")
+        return reasons
+
+    @property
     def due(self) -> Sequence[OldFile]:
         """The files that VACUUM deletes now, of the tables beside it, too."""
         return [file for old in (self.old, *(each.old for each in self.beside)) for file in old.due]
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person has to allow that VACUUM deletes something of the table, or of those beside it."""
+        return self.old.needs_approval or any(each.old.needs_approval for each in self.beside)
 
     @property
     def joinable(self) -> Sequence[BesideTable]:
@@ -174,7 +193,7 @@ class TableHealth:
         """The state of its storage."""
         if self.problems:
             return StorageState.NEEDS_PERSON
-        if self.in_danger:
+        if self.refusals:
             return StorageState.HELD_BACK
         is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due
         return StorageState.TO_MAINTAIN if is_due else StorageState.IN_ORDER
@@ -184,8 +203,8 @@ class TableHealth:
         """Why, in one line."""
         if self.problems:
             return self.problems[0]
-        if self.in_danger:
-            return f"{', '.join(reader.name for reader in self.in_danger)} would soon be cut off"
+        if self.refusals:
+            return "; ".join(self.refusals)
         due = f"{counted(len(self.due), 'file')} that nobody needs may be deleted" if self.due else ""
         layout = "the spec says optimize: off" if self.is_off else self.layout.reason(ordered=bool(self.zorder_by))
         beside = [f"{each.name}: {each.layout.reason(ordered=False)}" for each in self.joinable]
@@ -224,7 +243,7 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     listed, metadata, stored = logged_files(delta), delta.metadata(), list(files_below(path))
     files = data_files(listed, known.ordered_ms(spec.zorder_by))
     layout, partitions = layout_of_files(files, spec), len({file.partition for file in files})
-    retention, readers = stated_retention(metadata.configuration, str(path)), readers_of(spec, catalog, ops.paths)
+    kept, readers = old_files(path, delta, stored, now, retention_of(spec)), readers_of(spec, catalog, ops.paths)
     return TableHealth(
         table=spec.table,
         version=delta.version(),
@@ -235,11 +254,13 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
         zorder_by=spec.zorder_by,
         is_off=spec.maintenance.optimize == "off",
         maintained=known,
-        old=old_files(path, delta, stored, now),
-        retention=retention,
+        old=kept,
+        retention=kept.retention,
         log=_log_health(stored, delta.version()),
         readers=readers,
-        in_danger=readers_in_danger(readers, retention, now),
+        in_danger=readers_in_danger(readers, kept.retention, now),
+        outside=spec.maintenance.vacuum.readers,
+        holds=ops.holds.on(spec.table),
         beside=tuple(
             _beside(name, folder, spec, now)
             for name, folder in beside_folders(spec.table, known.table_id, ops.paths).items()
@@ -254,7 +275,7 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
 def _beside(name: str, path: LakePath, spec: AnySpec, now: datetime) -> BesideTable:
     delta = open_table(path)
     layout = layout_of_files(data_files(logged_files(delta), 0), spec)
-    return BesideTable(name, layout, old_files(path, delta, files_below(path), now))
+    return BesideTable(name, layout, old_files(path, delta, files_below(path), now, retention_of(spec)))
 
 
 def _rows(listed: pa.Table) -> int | None:

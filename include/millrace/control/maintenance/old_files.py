@@ -7,15 +7,18 @@ the retention, and all others that are younger than the retention: they may belo
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
 from millrace.contracts.lake_path import LakePath
 from millrace.control.log.checkpoints import removed_files
+from millrace.control.log.delta_log import commit_time, commit_versions
 from millrace.control.log.stored_tables import logged_files
 from millrace.control.storage.stored_files import StoredFile
 from millrace.errors import MillraceError
@@ -24,6 +27,9 @@ RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 
 _DELTAS_OWN = timedelta(weeks=1)
 """The retention of a table that does not state it (Delta Lake 4.4)."""
+
+LEAST_RETENTION = timedelta(hours=168)
+"""Below this, Delta's own limit, a person has to allow a VACUUM: a long read, or an open write, may need the files."""
 
 _PART = r"\s*'?(\d+)'?\s+(week|day|hour|minute|second|millisecond|microsecond)s?"
 _INTERVAL = re.compile(rf"(?:interval)?((?:{_PART})+)\s*", re.IGNORECASE)
@@ -55,10 +61,19 @@ class OldFiles:
     Attributes:
         kept: those that VACUUM keeps for now.
         due: those that it deletes now.
+        retention: how long VACUUM keeps a file.
+        is_stated: whether the table itself says so. If not, it must before VACUUM runs.
     """
 
     kept: Sequence[OldFile] = ()
     due: Sequence[OldFile] = ()
+    retention: timedelta = _DELTAS_OWN
+    is_stated: bool = True
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person has to allow that VACUUM deletes something."""
+        return bool(self.due) and self.retention < LEAST_RETENTION
 
     @property
     def kept_bytes(self) -> int:
@@ -101,7 +116,9 @@ def stated_retention(properties: Mapping[str, str], path: str) -> timedelta:
     )
 
 
-def old_files(path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], now: datetime) -> OldFiles:
+def old_files(
+    path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], now: datetime, least: timedelta
+) -> OldFiles:
     """Return the files that the newest version of a table does not need.
 
     Args:
@@ -109,13 +126,15 @@ def old_files(path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], n
         delta: the table, open at its newest version.
         stored: the files below the folder.
         now: the time.
+        least: the least retention, by the spec; the table itself may state more.
 
     Raises:
         TornLogError: its log cannot be read.
         MillraceError: its retention has an unknown form.
     """
     metadata = delta.metadata()
-    retention = stated_retention(metadata.configuration, str(path))
+    stated = stated_retention(metadata.configuration, str(path))
+    retention = max(stated, least)
     needed = {unquote(name) for name in logged_files(delta)["path"].to_pylist()}
     gone = {unquote(name): at_ms for name, at_ms in removed_files(path, delta.version()).items()}
     files: dict[bool, list[OldFile]] = {True: [], False: []}
@@ -127,7 +146,17 @@ def old_files(path: LakePath, delta: DeltaTable, stored: Iterable[StoredFile], n
         since = max(file.modified, gone.get(file.path, 0) / 1000)
         due = datetime.fromtimestamp(since, UTC) + retention
         files[due <= now].append(OldFile(file.path, file.size, due, file.path in gone))
-    return OldFiles(kept=files[False], due=files[True])
+    return OldFiles(files[False], files[True], retention, is_stated=stated == retention)
+
+
+def oldest_whole(path: LakePath, retention: timedelta, now: datetime) -> int:
+    """Return the oldest version of a table that VACUUM leaves whole: the one that was the newest a retention ago.
+
+    Return the oldest version of which the log has the commit, if that is younger.
+    """
+    versions = commit_versions(path)
+    newer = bisect_right(versions, now - retention, key=partial(commit_time, path))
+    return versions[max(newer - 1, 0)]
 
 
 def _is_hidden(path: str, partitioned_by: Collection[str]) -> bool:

@@ -13,7 +13,9 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.control.maintenance.file_layout import Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
-from millrace.control.maintenance.tombstones import old_tombstones, tombstones_to_search
+from millrace.control.maintenance.old_files import oldest_whole
+from millrace.control.maintenance.retention import length_of
+from millrace.control.maintenance.tombstones import forgets_soon, old_tombstones, tombstones_to_search
 from millrace.control.maintenance.verification_due import why_not_due
 from millrace.control.ops_tables import OpsTables
 
@@ -46,6 +48,12 @@ _JOBS = {
     Step.FORGET: Job.TABLE_VACUUM,
 }
 
+MOST_BYTES = 64 * 1024**3
+"""What one run rewrites: some hours of a small machine."""
+
+MOST_TIME = timedelta(hours=4)
+"""After this time a run begins no further action; the next run does what is left."""
+
 _COMPARABLE = 10
 """Nobody knows how long a rewrite takes that is larger than this times the last one."""
 
@@ -69,6 +77,7 @@ class MaintenanceAction:
         if_left: what happens if nobody does it.
         size: the bytes that it rewrites or deletes; None if the log does not tell.
         seconds: how long it takes, by what the same work took before; None if it was never done.
+        needs_approval: whether a person has to allow it, because the table keeps what it deletes for a short time only.
     """
 
     table: str
@@ -77,6 +86,7 @@ class MaintenanceAction:
     if_left: str
     size: int | None = None
     seconds: float | None = None
+    needs_approval: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,14 +119,28 @@ def planned_table(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime
     if health is None:
         return None
     actions = tuple(
-        MaintenanceAction(spec.table, step, reason, _IF_LEFT[step], size, _seconds(health, step, size))
+        MaintenanceAction(
+            spec.table,
+            step,
+            reason,
+            _IF_LEFT[step],
+            size,
+            _seconds(health, step, size),
+            needs_approval=(step is Step.VACUUM and health.needs_approval)
+            or (step is Step.FORGET and forgets_soon(spec)),
+        )
         for step, reason, size in _steps(spec, health, catalog, ops, now)
     )
     return PlannedTable(spec.table, health.storage, health.reason, health, actions)
 
 
 def actions_of_run(
-    tables: Iterable[PlannedTable], *, deletes: bool, most_bytes: int, most_actions: int
+    tables: Iterable[PlannedTable],
+    *,
+    deletes: bool = True,
+    is_allowed: bool = False,
+    most_bytes: int = MOST_BYTES,
+    most_actions: int | None = None,
 ) -> list[MaintenanceAction]:
     """Return the actions of one run, a job of a table once; what is over is left to the next run.
 
@@ -125,8 +149,9 @@ def actions_of_run(
     Args:
         tables: the planned tables.
         deletes: whether the run may delete files and deleted keys.
+        is_allowed: whether a person allows the run to delete what a table keeps for a short time only.
         most_bytes: the most bytes that it rewrites, but one rewrite at least.
-        most_actions: the most actions.
+        most_actions: the most actions; None for any number.
     """
     never = datetime.min.replace(tzinfo=UTC)
     chosen: dict[tuple[str, Job], MaintenanceAction] = {}
@@ -134,8 +159,9 @@ def actions_of_run(
     for table in sorted(tables, key=lambda each: each.health.maintained.planned_at or never):
         for action in table.actions:
             key, size = (action.table, action.step.job), 0 if action.step.deletes else action.size or 0
-            fits = len(chosen) < most_actions and (size <= left or not has_rewrite)
-            if key not in chosen and fits and (deletes or not action.step.deletes):
+            fits = (most_actions is None or len(chosen) < most_actions) and (size <= left or not has_rewrite)
+            may = deletes and (is_allowed or not action.needs_approval) if action.step.deletes else True
+            if key not in chosen and fits and may:
                 chosen[key] = action
                 left, has_rewrite = max(left - size, 0), has_rewrite or size > 0
     return list(chosen.values())
@@ -156,21 +182,18 @@ def _steps(
         case Rewrite.NONE if beside := health.joinable:
             reasons = "; ".join(f"{each.name}: {each.layout.reason(ordered=False)}" for each in beside)
             yield Step.BIN_PACK, reasons, sum(each.layout.small_bytes for each in beside)
-    if health.in_danger:  # VACUUM would be refused
+    if health.refusals:
         return
     if due := health.due:
         files, size = counted(len(due), "file"), sum(file.size for file in due)
-        yield Step.VACUUM, f"no version of the last {_length(health.retention)} needs {files}", size
+        stays = oldest_whole(ops.paths.table(spec.table), health.retention, now)
+        needed = f"no version of the last {length_of(health.retention)} needs {files}"
+        yield Step.VACUUM, f"{needed}; the oldest that stays is version {stays}", size
     expired = old_tombstones(spec, ops.paths, ops.ledger, now)
     if expired.may_go:
         yield Step.FORGET, f"{counted(expired.keys, 'deleted key')} past {expired.retain}", None
     elif health.maintained.searched < health.version and (keys := tombstones_to_search(spec, ops)):
         yield Step.FORGET, f"{counted(keys, 'deleted key')}: some may exist again", None
-
-
-def _length(retention: timedelta) -> str:
-    days, rest = divmod(retention, timedelta(days=1))
-    return counted(days, "day") if not rest else counted(round(retention / timedelta(hours=1)), "hour")
 
 
 def _seconds(health: TableHealth, step: Step, size: int | None) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from millrace.catalog import Catalog
+from millrace.contracts.counted import counted
 from millrace.contracts.spec.common_settings import TableSpec
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.values import LAYERS
@@ -17,9 +18,13 @@ from millrace.control.gates.gates import Gates
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import remaining_commits
+from millrace.control.maintenance.old_files import RETENTION_PROPERTY
 from millrace.control.planning.stream_positions import stream_position
 from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import MaybeInvalidSpec
+
+LOG_RETENTION = timedelta(days=30)
+"""How long the log of a table is kept at least."""
 
 CERTIFIED_READERS = "readers of the certified version"
 
@@ -42,6 +47,23 @@ class Reader:
 def retention_of(spec: TableSpec) -> timedelta:
     """Return how long old versions of the table stay readable."""
     return RETENTION.parse(spec.maintenance.vacuum.retain)
+
+
+def retention_properties(spec: TableSpec) -> dict[str, str]:
+    """Return the properties by which Delta keeps old files, and the log at least as long, as Delta requires."""
+    retain = f"interval {spec.maintenance.vacuum.retain}"
+    log = {"delta.logRetentionDuration": retain} if retention_of(spec) > LOG_RETENTION else {}
+    return {RETENTION_PROPERTY: retain, **log}
+
+
+def length_of(retention: timedelta) -> str:
+    """Return a retention in words.
+
+    >>> length_of(timedelta(days=2)), length_of(timedelta(hours=36))
+    ('2 days', '36 hours')
+    """
+    days, rest = divmod(retention, timedelta(days=1))
+    return counted(days, "day") if not rest else counted(round(retention / timedelta(hours=1)), "hour")
 
 
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:

@@ -19,6 +19,7 @@ from millrace.control.log.batch import ONE_STREAM
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table, open_table
 from millrace.control.log.table_queries import identifiers, query
+from millrace.control.maintenance.old_files import LEAST_RETENTION
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
 from millrace.paths import LakehousePaths
@@ -45,6 +46,12 @@ class OldTombstones:
     def may_go(self) -> bool:
         """Whether there are tombstones to remove and nothing needs them."""
         return self.keys > 0 and self.unclosed is None
+
+
+def forgets_soon(spec: AnySpec) -> bool:
+    """Whether a table forgets its deleted keys so soon that a person has to allow it."""
+    retain = spec.maintenance.tombstones.retain if isinstance(spec, SilverSpec) else None
+    return retain is not None and RETENTION.parse(retain) < LEAST_RETENTION
 
 
 def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: datetime) -> OldTombstones:

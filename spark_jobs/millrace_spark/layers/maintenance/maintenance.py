@@ -19,6 +19,7 @@ from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import new_token
 from millrace.control.log.delta_log import MAINTENANCE_KEY, latest_version
 from millrace.control.log.stored_tables import is_table
+from millrace.control.maintenance.health import TableHealth
 from millrace.control.maintenance.health_days import keep_health
 from millrace.errors import LeaseLostError, NotReadyError, Outcome
 from millrace_spark.delta_io.conflict_policy import WriteKind
@@ -124,14 +125,17 @@ def maintenance_report(
     details: dict[str, Any],
     notes: tuple[str, ...] = (),
     work: LeasedTable | None = None,
+    measured: TableHealth | None = None,
 ) -> JobReport:
     """Return the report of a maintenance job; `work` is None if it did nothing under the lease.
+
+    `measured` is the health of the table after it; None measures it.
 
     Views follow the certificate, which OPTIMIZE has passed on to another version, and pages what was measured now.
     """
     path = context.paths.table(context.spec.table)
     if not context.args.dry_run:
-        keep_health(context.spec, context.catalog, context.ops, context.now())
+        keep_health(context.spec, context.catalog, context.ops, context.now(), measured)
     context.ops.gates.publish(context.spec.table)
     version = latest_version(path)
     return JobReport(

@@ -7,6 +7,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +36,8 @@ from tests.support.ledger.delta_tables import (
 )
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
-ORDERED, PLAIN = silver_spec(zorder_by=["amount", "day"]), silver_spec()
+WEEK: dict[str, Any] = {"vacuum": {"retain": "7 days"}}
+ORDERED, PLAIN = silver_spec(zorder_by=["amount", "day"], maintenance=WEEK), silver_spec(maintenance=WEEK)
 RETENTION = timedelta(days=7)
 NOW = datetime.now(UTC)
 
@@ -85,7 +87,7 @@ def test_many_small_files_are_joined_next(ops: OpsTables, path: Path) -> None:
     assert (found.storage, found.answer) == (StorageState.TO_MAINTAIN, "The next maintenance joins 8 small files.")
     assert (found.rows, found.layout.small_files, found.log.commits, found.log.after_checkpoint) == (8, 8, 9, 9)
     assert next((each.name, each.files) for each in found.classes) == ("under 1 MiB", 8)
-    off = health(ops, silver_spec(maintenance={"optimize": "off"}))
+    off = health(ops, silver_spec(maintenance={"optimize": "off", **WEEK}))
     assert (off.storage, off.answer) == (StorageState.IN_ORDER, "The next maintenance leaves the files as they are.")
 
 
@@ -207,24 +209,26 @@ def test_a_retention_that_nobody_can_read_is_an_error_and_the_one_of_delta_holds
     create_table(path)
     assert health(ops).retention == RETENTION
     for stated, days in (
-        ("interval 2 weeks", 14), ("INTERVAL 48 HOURS", 2), ("interval 1 week 2 days", 9), ("interval '7' days", 7)
+        ("interval 2 weeks", 14), ("INTERVAL 480 HOURS", 20), ("interval 1 week 2 days", 9), ("interval '7' days", 7)
     ):  # fmt: skip
         DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": stated})
         assert health(ops).retention == timedelta(days=days)
+    longer = health(ops, silver_spec()).old
+    assert (longer.retention, longer.is_stated) == (timedelta(days=30), False), "the spec says more than the table"
     DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 1 month"})
     with pytest.raises(MillraceError, match=r"is 'interval 1 month', which is no number of weeks"):
         health(ops)
 
 
 def test_a_reader_that_is_behind_holds_vacuum_back(ops: OpsTables) -> None:
-    bronze = bronze_spec()
+    bronze = bronze_spec(maintenance=WEEK)
     judge(ops.paths.root, bronze, load_batch(ops.paths.root, bronze).version)
     assert health(ops, bronze).slowest is None
     load_batch(ops.paths.root, bronze)
     assert health(ops, bronze).storage is StorageState.IN_ORDER
     found = health(ops, bronze, NOW + timedelta(days=4))
     assert (found.storage, found.reason) == (
-        StorageState.HELD_BACK, "readers of the certified version would soon be cut off",
+        StorageState.HELD_BACK, "readers of the certified version (version 1) would soon be cut off",
     )  # fmt: skip
     assert found.slowest == found.in_danger[0]
 
@@ -277,9 +281,9 @@ def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: P
     found = health(ops)
     assert (found.storage, found.rewrite) == (StorageState.TO_MAINTAIN, Rewrite.NONE)
     assert "quarantine: 8 of 8 files could be joined" in found.reason
-    off = health(ops, silver_spec(maintenance={"optimize": "off"}))
+    off = health(ops, silver_spec(maintenance={"optimize": "off", **WEEK}))
     assert off.storage is StorageState.IN_ORDER
     beside = Path(str(ops.paths.quarantine(PLAIN.table)))
     (beside / "stray.parquet").write_bytes(b"12345")
-    later = health(ops, silver_spec(maintenance={"optimize": "off"}), NOW + timedelta(days=8))
+    later = health(ops, silver_spec(maintenance={"optimize": "off", **WEEK}), NOW + timedelta(days=8))
     assert (later.storage, [file.path for file in later.due]) == (StorageState.TO_MAINTAIN, ["stray.parquet"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from millrace.catalog import Catalog
 from millrace.contracts.job.report import RowCounts
 from millrace.control.ledger.ledger import Ledger
@@ -45,6 +47,13 @@ def test_the_retention_comes_from_the_spec_and_is_thirty_days_by_default() -> No
     for text, retention in (("7 days", timedelta(days=7)), ("1 hours", timedelta(hours=1))):
         assert retention_of(bronze_spec(maintenance={"vacuum": {"retain": text}})) == retention
     assert retention_of(BRONZE) == timedelta(days=30)
+
+
+def test_a_reader_outside_may_read_a_version_for_half_the_retention() -> None:
+    of_table = {"retain": "30 days", "readers": {"bi extract": "15 days", "share": "12 hours"}}
+    assert bronze_spec(maintenance={"vacuum": of_table}).maintenance.vacuum.readers == of_table["readers"]
+    with pytest.raises(ValueError, match="'bi extract' reads a version for 15 days, which is more than half of retain"):
+        bronze_spec(maintenance={"vacuum": {**of_table, "retain": "29 days"}})
 
 
 def test_readers_are_behind_from_the_first_change_of_data_after_the_certified_version(paths: LakehousePaths) -> None:
