@@ -1,4 +1,4 @@
-"""Maintains the tables of all domains daily at a quiet hour; by default VACUUM only reports."""
+"""Maintains the tables of all domains daily at a quiet hour."""
 
 from datetime import UTC, datetime
 

@@ -78,7 +78,7 @@ def test_maintenance_is_a_plan_and_a_task_for_each_action_one_at_a_time(dags: di
     assert set(maintenance.task_ids) == {"plan", "maintain"}
     maintain = maintenance.get_task("maintain")
     assert (maintain.is_mapped, maintain.pool, maintain.upstream_task_ids) == (True, "maintenance", {"plan"})
-    assert maintenance.params["vacuum_dry_run"] is True
+    assert maintenance.params["vacuum_dry_run"] is False
 
 
 def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]) -> None:

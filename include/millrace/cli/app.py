@@ -168,9 +168,13 @@ def maintain(
     as_json: Annotated[
         bool, typer.Option("--json", help="With --plan: write a JSON array instead of a table.")
     ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Also delete what tables keep for less than 168 hours.")
+    ] = False,
 ) -> None:
     """Do what tables need: verify groups, join or order files (OPTIMIZE), delete what nobody needs (VACUUM)."""
     from millrace.cli.listings.health import show_plan
+    from millrace.cli.runs.deciding_alone import AskingDag, decided_alone
     from millrace.cli.runs.intervals import maintain_selection
     from millrace.cli.selection import select, today
     from millrace.settings import Settings
@@ -181,7 +185,8 @@ def maintain(
     selection = select(settings.tables, domain, table, today(), None)
     if plan_only:
         raise typer.Exit(show_plan(selection, settings, as_json=as_json))
-    raise typer.Exit(maintain_selection(selection, settings))
+    person = decided_alone(AskingDag.VACUUM, settings) if allow_deletes else ""
+    raise typer.Exit(maintain_selection(selection, settings, person))
 
 
 app.command()(rebuild)

@@ -14,20 +14,22 @@ from lakehouse_airflow.factory.defaults import (
     task_defaults,
     utc_intervals,
 )
-from lakehouse_airflow.operators.maintenance_plan import MOST_BYTES, MaintenancePlanOperator
+from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
 from lakehouse_airflow.operators.table_maintenance import PlannedMaintenanceOperator
 from lakehouse_airflow.pool import DEFAULT_POOL, MAINTENANCE_POOL
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
+from millrace.contracts.job.interval_args import MOST_BYTES, MOST_TIME
 
 _DOC = """Measures the storage of every table, and does what it needs: joins small files (OPTIMIZE) or orders them
 (Z-order), deletes the files that no version needs any more (VACUUM), forgets deleted keys, and compares some groups of
 a new version of a gold table with a computation from scratch.
 
 The task *plan* says in its log what each table needs and why, and what happens if it is left; each of its actions is a
-task of *maintain*, one at a time. OPTIMIZE lets waiting batches go first. What does not fit into one run is done by the
-next, the tables first that have waited the longest.
+task of *maintain*, one at a time. OPTIMIZE lets waiting batches go first. What does not fit into one run, or into its
+time, is done by the next, the tables first that have waited the longest.
 
-VACUUM deletes only while *Vacuum: dry run* is off, and never goes below a table's retention."""
+VACUUM deletes what a table has kept for its retention, unless a reader or a hold still needs it. Of a table that keeps
+old files for less than 168 hours it deletes nothing: the DAG *Table vacuum* asks a person."""
 
 
 def build_maintenance_dag(
@@ -35,8 +37,9 @@ def build_maintenance_dag(
     schedule: str,
     start_date: datetime,
     owner: str,
-    vacuum_dry_run: bool = True,
+    vacuum_dry_run: bool = False,
     most_bytes: int = MOST_BYTES,
+    most_time: timedelta = MOST_TIME,
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
     default_args: Mapping[str, Any] | None = None,
@@ -50,6 +53,7 @@ def build_maintenance_dag(
         owner: the owner of the tasks.
         vacuum_dry_run: whether scheduled runs only report what VACUUM would delete; a manual run may choose.
         most_bytes: the most bytes that one run rewrites, but one table at least.
+        most_time: after this time a run begins no further action.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
         default_args: further default arguments of the tasks; they replace those of the factory.
@@ -78,6 +82,7 @@ def build_maintenance_dag(
         PlannedMaintenanceOperator.partial(
             task_id="maintain",
             conn_id=conn_id,
+            most_time=most_time,
             max_active_tis_per_dag=1,
             map_index_template="{{ task.table }}: {{ task.step }}",
         ).expand_kwargs(plan.output)
@@ -86,6 +91,6 @@ def build_maintenance_dag(
         vacuum_dry_run,
         type="boolean",
         title="Vacuum: dry run",
-        description_md="Only report what VACUUM would delete. Off: delete it, but never below a table's retention.",
+        description_md="Only report what VACUUM would delete: files, and deleted keys.",
     )
     return dag

@@ -11,21 +11,19 @@ from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES, RETRY_DELAY
 from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.interval_args import MOST_BYTES
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.errors import MillraceError, NotReadyError, StorageError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-MOST_BYTES = 64 * 1024**3
-"""What one run rewrites: some hours of a small machine."""
-
 
 class MaintenancePlanOperator(BaseOperator):
     """Measure the storage of every table, keep the figures for its page, and plan what is to be done. No Spark.
 
     :param most_bytes: the most bytes that the actions of one run rewrite, but one action at least. What is over is left
-        to the next run; the tables come first that were planned the longest ago.
+        to the next run; the tables come first whose turn was the longest ago.
     """
 
     ui_color = "#d5d8e8"
@@ -54,7 +52,6 @@ class MaintenancePlanOperator(BaseOperator):
         # Imported here: parsing a DAG file must not load the Delta reader.
         from millrace.catalog import load_catalog
         from millrace.control.maintenance.health_days import keep_health
-        from millrace.control.maintenance.maintained import keep_maintained
         from millrace.control.maintenance.plan import actions_of_run, planned_table
         from millrace.control.ops_tables import OpsTables
         from millrace.control.storage.read_cache import cached_reads
@@ -78,7 +75,8 @@ class MaintenancePlanOperator(BaseOperator):
             self.log.info("%s: %s: %s", spec.table, table.storage, table.reason)
             for action in table.actions:
                 size = "" if action.size is None else f", {in_bytes(action.size)}"
-                why = f"{action.reason}; if left, {action.if_left}"
+                asks = "; a person has to allow it: trigger table_vacuum" if action.needs_approval else ""
+                why = f"{action.reason}; if left, {action.if_left}{asks}"
                 self.log.info("%s: %s%s: %s", spec.table, action.step, size, why)
             if table.health.in_danger:
                 failing.append({"table": spec.table, "job": Job.TABLE_VACUUM.value, "step": "vacuum is held back"})
@@ -91,8 +89,6 @@ class MaintenancePlanOperator(BaseOperator):
             most_bytes=self.most_bytes,
             most_actions=most - len(failing),
         )
-        for name in {action.table for action in chosen}:
-            keep_maintained(ops, name, planned_at=now)
         total = sum(len(table.actions) for table in tables)
         self.log.info("%s, of which this run does %d", counted(total, "action"), len(chosen))
         samples = {spec.table: spec.values_to_verify for spec in catalog.specs.values() if isinstance(spec, GoldSpec)}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
 
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.interval_args import MOST_TIME
 from millrace.contracts.job.task_result import TaskResult
 from millrace.contracts.spec.table_spec import GoldSpec
 
@@ -80,7 +83,30 @@ class TableMaintenanceOperator(SparkJobOperator):
 class PlannedMaintenanceOperator(TableMaintenanceOperator):
     """Do one action of the plan, as a mapped task: its arguments are data, and so none of them is a template.
 
-    The parameters are those of `TableMaintenanceOperator`.
+    :param most_time: after this time since the start of the run it does nothing: the next run goes on.
+
+    The others are those of `TableMaintenanceOperator`.
     """
 
     template_fields: Sequence[str] = ()
+
+    def __init__(self, *, most_time: timedelta = MOST_TIME, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.most_time = most_time
+
+    def execute(self, context: Context) -> Any:
+        """Do the action.
+
+        Raises:
+            AirflowSkipException: the time of the run is over.
+            AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
+        """
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from millrace.control.maintenance.maintained import keep_maintained
+        from millrace.control.ops_tables import OpsTables
+
+        now, began = datetime.now(UTC), context["dag_run"].start_date
+        if began and now - began > self.most_time:
+            raise AirflowSkipException(f"The run began {self.most_time} ago or earlier: the next one goes on")
+        keep_maintained(OpsTables(prepare_process().paths), self.table, planned_at=now)
+        return super().execute(context)

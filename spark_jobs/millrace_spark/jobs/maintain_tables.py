@@ -1,4 +1,4 @@
-"""Maintain the tables of a domain without Airflow: the jobs of the DAG, one after the other, in one driver."""
+"""Maintain tables without Airflow: the actions of a plan, one after the other, in one driver."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterator
 
 from millrace.catalog import load_catalog
+from millrace.clock import utc_now
 from millrace.contracts.job.args import Job
-from millrace.contracts.job.interval_args import MaintenanceArgs, maintenance_jobs
+from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.job.report import JobReport, reported_run
 from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.control.maintenance.maintained import keep_maintained
 from millrace.control.maintenance.verification_due import why_not_due
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, Outcome
@@ -36,16 +38,23 @@ RUN: dict[Job, RunJob] = {
 
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
-    """Verify (some groups of a gold table), optimize and vacuum each named table; a failure stops no other job."""
+    """Do the actions, of which none begins after `args.until`; a failure stops no other one."""
     settings = Settings(root=args.root)
-    ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
-    for spec in load_catalog(args.tables).specs.values():
-        for job in maintenance_jobs(spec) if spec.table in args.table else ():
-            job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
-            sample = spec.values_to_verify if isinstance(spec, GoldSpec) else 0
-            job_args = job_args.model_copy(update={"sample": sample})
-            context = JobContext(job_args, opened=ops, settings=settings)
-            yield run_and_report(job, RUN[job], context.args, context)
+    ops, specs = OpsTables(settings.paths, keep_commits=settings.keep_commits), load_catalog(args.tables).specs
+    for table, job in args.actions:
+        report = args.report_of(job, table)
+        job_args = args.for_table(table, args.interval, report, allow_deletes=args.allow_deletes)
+        if utc_now() > args.until:
+            message = f"{table}: {job} is left to the next run: the time of this one is over"
+            left = JobReport(**reported_run(job, job_args), outcome=Outcome.NO_OP, message=message)
+            left.save(report)
+            yield left
+            continue
+        spec = specs[table]
+        sample = spec.values_to_verify if isinstance(spec, GoldSpec) else 0
+        context = JobContext(job_args.model_copy(update={"sample": sample}), opened=ops, settings=settings)
+        keep_maintained(ops, table, planned_at=context.now())
+        yield run_and_report(job, RUN[job], context.args, context)
 
 
 if __name__ == "__main__":

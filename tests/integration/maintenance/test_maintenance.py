@@ -17,13 +17,14 @@ from deltalake import DeltaTable
 import millrace
 from embedded.spark.server import SparkServer
 from millrace.contracts.job.args import Job
-from millrace.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.lake_path import LakePath
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.holds import HoldEvent
 from millrace.control.log.delta_log import commit_actions, latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
+from millrace.control.maintenance.maintained import Maintained
 from millrace.control.maintenance.old_files import RETENTION_PROPERTY, OldFile, old_files, oldest_whole
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import files_below
@@ -323,7 +324,7 @@ def test_a_retention_below_the_table_s_own_deletes_nothing(shop: Lakehouse, tmp_
     assert files(old, SILVER) == before
 
 
-def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
+def test_one_driver_does_all_actions_until_its_time_is_over(shop: Lakehouse) -> None:
     before = amounts(shop, BRONZE, None)
     assert before
     shop.specs(gold_document(maintenance={"verify": 3}))
@@ -334,16 +335,23 @@ def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
         landing=str(shop.folder / "landing"),
         tables=shop.folder / "tables",
         reports=shop.folder / "reports",
-        table=(BRONZE, GOLD),
+        table=(BRONZE, GOLD, GOLD),
+        job=(Job.TABLE_OPTIMIZE, Job.TABLE_VERIFY, Job.TABLE_VACUUM),
         interval=day(),
+        until=datetime.now(UTC) + timedelta(hours=1),
     )
+    late = list(maintain_tables(args.model_copy(update={"until": datetime.now(UTC) - timedelta(seconds=1)})))
+    assert {report.message.partition(": ")[2] for report in late} == {
+        f"{job} is left to the next run: the time of this one is over" for job in args.job
+    }
+    states = OpsTables(shop.paths).states
+    assert states.read(BRONZE, Maintained) is None, "its turn is still to come"
     reports = list(maintain_tables(args))
-    assert [(report.table, report.job) for report in reports] == [
-        *((BRONZE, job) for job in MAINTENANCE_JOBS),
-        *((GOLD, job) for job in (Job.TABLE_VERIFY, *MAINTENANCE_JOBS)),
-    ]
-    assert reports[2].details["groups"] == 3, reports[2].message
-    again = next(maintain_tables(args.model_copy(update={"table": (GOLD,)})))
+    assert [(report.table, report.job) for report in reports] == args.actions
+    assert (known := states.read(BRONZE, Maintained))
+    assert known.planned_at is not None
+    assert reports[1].details["groups"] == 3, reports[1].message
+    again = next(maintain_tables(args.model_copy(update={"table": (GOLD,), "job": (Job.TABLE_VERIFY,)})))
     assert (again.job, again.outcome) == (Job.TABLE_VERIFY, Outcome.NO_OP)
     assert again.message.endswith("were verified already")
     assert all(report.exit_code is ExitCode.OK for report in reports), [report.message for report in reports]

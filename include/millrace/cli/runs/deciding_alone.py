@@ -17,6 +17,7 @@ class AskingDag(StrEnum):
     DELETES = "delete_approval"
     REBUILD = "table_rebuild"
     FIX = "quarantine_replay"
+    VACUUM = "table_vacuum"
 
 
 def decided_alone(dag: AskingDag, settings: Settings) -> str:

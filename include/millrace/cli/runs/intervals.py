@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -12,11 +13,13 @@ from millrace.cli.runs.driver import Driver, DriverEnd
 from millrace.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
 from millrace.cli.runs.table_plans import plan_tables
 from millrace.cli.selection import Selection, new_run_id
+from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import WRITER_OF_LAYER
-from millrace.contracts.job.interval_args import DomainArgs, IntervalsArgs, MaintenanceArgs, maintenance_jobs
+from millrace.contracts.job.interval_args import MOST_TIME, DomainArgs, IntervalsArgs, MaintenanceArgs
 from millrace.contracts.job.report import JobReport
 from millrace.control.maintenance.health_days import keep_health
+from millrace.control.maintenance.plan import actions_of_run
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
 from millrace.disk_space import disk_full
@@ -88,8 +91,11 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     return _conclude(driver.end(), reports, settings.paths, is_whole=True)
 
 
-def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
+def maintain_selection(selection: Selection, settings: Settings, allow_deletes: str = "") -> ExitCode:
     """Maintain the tables that need it, in one driver, and show what was done to each; without any, start no Spark.
+
+    One run does what a run of the DAG does, within the same bounds; the next run goes on. What tables keep for a short
+    time only is deleted if `allow_deletes` names a person who allows it.
 
     A wrong spec, and a table that cannot be measured, fail only their own table.
 
@@ -98,27 +104,35 @@ def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
     """
     paths, out = settings.paths, console()
     measured = measure_tables(selection.catalog, selection.specs, settings)
-    tables = [each.table for each in measured.tables if each.actions]
+    chosen = actions_of_run(measured.tables, is_allowed=bool(allow_deletes))
     ops = OpsTables(paths)
     for each in measured.tables:
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
-    idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if each.table not in tables]
-    for line in (*idle, *measured.remarks):
+    idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
+    asked = [action for table in measured.tables for action in table.actions if action.needs_approval]
+    shown = [f"{action.table}: {action.step}: {in_bytes(action.size or 0)}: {action.reason}" for action in asked]
+    if shown and not allow_deletes:
+        shown.append("A person has to allow this (--allow-deletes), since the tables keep it for a short time only.")
+    for line in (*idle, *measured.remarks, *shown):
         out.print(line, markup=False, soft_wrap=True)
     held_back = [each for each in measured.tables if each.health.in_danger]
     for each in held_back:
         way_out = "Run what is behind, or get the refused newer versions past their gate."
-        readers = ", ".join(reader.name for reader in each.health.in_danger)
-        show_problem(f"{each.table}: VACUUM refused: {readers} would soon be cut off\n{way_out}")
+        show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{way_out}")
     code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
-    if not tables:
+    if not chosen:
         return code
-    common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
-    own = {"table": tuple(tables), "interval": selection.intervals[0]}
+    common = _arguments(selection, settings, new_run_id(measured.at), "maintenance")
+    own = {
+        "table": [action.table for action in chosen],
+        "job": [action.step.job for action in chosen],
+        "interval": selection.intervals[0],
+        "until": measured.at + MOST_TIME,
+        "allow_deletes": allow_deletes,
+    }
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
-    specs = [selection.catalog.spec(table) for table in tables]
-    expected = [arguments.report_of(job, spec.table) for spec in specs for job in maintenance_jobs(spec)]
+    expected = [arguments.report_of(job, table) for table, job in arguments.actions]
     with new_bar(out) as bar:
         task = bar.add_task("starting Spark", total=len(expected))
         for report in driver.run("jobs/maintain_tables.py", expected):
@@ -126,6 +140,9 @@ def maintain_selection(selection: Selection, settings: Settings) -> ExitCode:
             bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
+    every = actions_of_run(measured.tables, is_allowed=bool(allow_deletes), most_bytes=sys.maxsize)
+    if left := len(every) - len(chosen):
+        show(f"{counted(left, 'action')} did not fit into this run: run it again.")
     return worst([code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
 
 

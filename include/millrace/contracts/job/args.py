@@ -77,7 +77,8 @@ class JobArgs(CommandLine):
         tables: the folder of the table specs.
         report: the file to which the job writes its report.
         reprocess: whether to read the interval's bronze rows again, even if they were consumed before.
-        allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
+        allow_deletes: the person who allows more deleted keys than `max_deleted_percent`, or VACUUM to delete what a
+            table keeps for a short time only; empty for nobody.
         dry_run: maintenance, quarantine and rebuilds only: whether to report the plan without doing it.
         request: quarantine and rebuilds only: the file of the request.
         sample: verification only: the number of values of `refresh_by` whose groups are compared; 0 for all.

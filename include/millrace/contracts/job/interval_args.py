@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from millrace.contracts.interval import Instant, Interval
 from millrace.contracts.job.args import CommandLine, Job, JobArgs
 from millrace.contracts.roots import LakeRoot, LandingRoot
-from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.contracts.time_format import FILE_NAME
 from millrace.errors import ExitCode
 
-MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
-"""The jobs that maintain the files of a table, in their order."""
+MOST_BYTES = 64 * 1024**3
+"""What one run of maintenance rewrites: some hours of a small machine."""
 
-
-def maintenance_jobs(spec: AnySpec) -> tuple[Job, ...]:
-    """Return the jobs of maintenance that a table gets, in their order."""
-    is_verified = isinstance(spec, GoldSpec) and spec.values_to_verify
-    return (Job.TABLE_VERIFY, *MAINTENANCE_JOBS) if is_verified else MAINTENANCE_JOBS
-
+MOST_TIME = timedelta(hours=4)
+"""After this time a run of maintenance begins no further action; the next run goes on."""
 
 CONTINUE_AFTER = (ExitCode.OK, ExitCode.BAD_SPEC)
 """Exit codes of a table after which a driver still runs the next interval of the other tables."""
@@ -132,10 +128,22 @@ class MaintenanceArgs(DomainArgs):
     """The arguments of a driver that maintains tables.
 
     Attributes:
+        table: the table of each action, in the order of the actions; a table may come again.
+        job: what each action does, in the same order.
         interval: the interval that the reports name.
+        until: the driver begins no action after this time.
+        allow_deletes: the person who allows to delete what tables keep for a short time only; empty for nobody.
     """
 
+    job: tuple[Job, ...]
     interval: Interval
+    until: Instant
+    allow_deletes: str = ""
+
+    @property
+    def actions(self) -> list[tuple[str, Job]]:
+        """The table and the job of each action, in their order."""
+        return list(zip(self.table, self.job, strict=True))
 
     def report_of(self, job: Job, table: str) -> Path:
         """Return the file of the report of one job on one table."""

@@ -36,7 +36,7 @@ class Maintained(StatePart):
         ordered_at: when the table was last Z-ordered; None if the log does not know.
         ordered_by: the columns by which it was.
         vacuumed_at: when VACUUM last ended; None if the log does not know.
-        planned_at: when a run last planned to maintain the table, whatever came of it.
+        planned_at: when a run last began an action of the plan for the table, whatever came of it.
         searched: the version with whose rows the deleted keys were last compared.
         rewritten: the work of the last run of OPTIMIZE; None if none is known.
     """
@@ -105,7 +105,7 @@ def keep_maintained(
     Args:
         ops: the ledger.
         table: a table that exists.
-        planned_at: when this run has planned to maintain the table.
+        planned_at: when this run begins an action of the plan.
         vacuumed_at: when this run has ended VACUUM: Delta logs it on local disk only.
         searched: the version with whose rows this run has compared the deleted keys.
         rewritten: the work of this run of OPTIMIZE.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.interval_args import MOST_BYTES
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.control.maintenance.file_layout import Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
@@ -47,12 +48,6 @@ _JOBS = {
     Step.VACUUM: Job.TABLE_VACUUM,
     Step.FORGET: Job.TABLE_VACUUM,
 }
-
-MOST_BYTES = 64 * 1024**3
-"""What one run rewrites: some hours of a small machine."""
-
-MOST_TIME = timedelta(hours=4)
-"""After this time a run begins no further action; the next run does what is left."""
 
 _COMPARABLE = 10
 """Nobody knows how long a rewrite takes that is larger than this times the last one."""

@@ -19,6 +19,7 @@ from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
 from millrace.control.ledger.commit_history import CommitHistory, TableWrite
 from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.holds import HoldEvent, Holds
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.new_columns import ColumnState, NewColumns
 from millrace.control.log.batch import FileFact
@@ -49,6 +50,7 @@ LISTINGS = {
     ("erase", "certificates"): {REASON},
     ("conflicts",): {BRONZE, "ConcurrentAppendException"},
     ("gate", "show", BRONZE): {REASON},
+    ("hold", "list"): {LONG, REASON},
     ("quarantine", "list"): {BRONZE, REASON},
     ("quarantine", "show", BRONZE): {ROW, REASON},
 }
@@ -59,6 +61,7 @@ KEYS = {
     ("lineage", f"bronze.{LONG}.amount"): {"relation", "steps", "table", "column", "how", "text", "key", "line"},
     ("tables",): {"table", "version", "certified_version", "rows", "bytes", "quarantined", "damage", "has_valid_spec"},
     ("files", BRONZE): {"path", "status", "seen_at", "interval", "size", "tries", "batch_seq", "rows", "reason"},
+    ("hold", "list"): {"name", "table", "since", "said_by", "why"},
     ("quarantine", "list"): {"table", "reason", "status", "rows", "first_seen", "first", "last", "batch_seq"},
     ("quarantine", "show", BRONZE): {"id", "record", "reasons"},
 }
@@ -81,6 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     check = CheckResult(rule=REASON, action="fail", passed=False, observed=float("inf"))
     result = GateResult(table=BRONZE, table_id=table_id, version=0, suite_hash="x", passed=False, checks=(check,))
     Gates(paths).record(result)
+    Holds(paths).record(HoldEvent.SET, "case-17", [f"bronze.{LONG}"], said_by="ann", why=REASON)
     race = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__1", version=4)
     Certificates(paths).write(Findings("customer", 1, SEEN, (), {}, 0, 0, ()), REASON, "ann")
     CommitHistory(paths).record(TableWrite(BRONZE, "backfill__1", SEEN, lost=(race,)))
@@ -104,7 +108,7 @@ def test_every_command_that_lists_something_writes_json() -> None:
     listing -= {("quarantine",)}
     assert {("tables",), ("gate", "show")} <= listing
     assert [words for words in listing if "--json" not in {o for p in EVERY[words].params for o in p.opts}] == []
-    assert {words[: 2 if words[0] in ("erase", "gate", "quarantine") else 1] for words in LISTINGS} >= listing
+    assert {words[: 2 if words[0] in ("erase", "gate", "hold", "quarantine") else 1] for words in LISTINGS} >= listing
 
 
 @pytest.mark.parametrize("words", LISTINGS, ids=" ".join)

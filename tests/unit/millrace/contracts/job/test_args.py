@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millrace.contracts.interval import Interval
-from millrace.contracts.job.args import JobArgs
+from millrace.contracts.job.args import Job, JobArgs
 from millrace.contracts.job.interval_args import DomainArgs, MaintenanceArgs
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=40)
@@ -81,5 +81,11 @@ def test_ten_years_of_days_fit_on_a_command_line() -> None:
     args = DOMAIN.for_intervals([Interval(start=start, end=start + timedelta(days=1)) for start in starts])
     assert max(len(argument.encode()) for argument in args.to_argv()) < LONGEST_ARGUMENT
     assert type(args).from_argv(args.to_argv()) == args
-    maintenance = MaintenanceArgs(**DOMAIN.model_dump(), interval=DAY.interval)
+    maintenance = MaintenanceArgs(
+        **{**DOMAIN.model_dump(), "table": ("bronze.a", "bronze.a")},
+        job=(Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM),
+        interval=DAY.interval,
+        until=DAY.interval_end,
+        allow_deletes="ann (nobody else was asked)",
+    )
     assert MaintenanceArgs.from_argv(maintenance.to_argv()) == maintenance

@@ -174,12 +174,13 @@ def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_ta
 
 
 def test_maintenance_has_the_form_the_bound_and_the_owner_that_its_file_states() -> None:
-    bound = {"vacuum_dry_run": False, "most_bytes": 5}
+    bound = {"vacuum_dry_run": True, "most_bytes": 5, "most_time": timedelta(hours=1)}
     dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", **bound)  # type: ignore[arg-type]
-    assert dag.params["vacuum_dry_run"] is False
+    assert dag.params["vacuum_dry_run"] is True
     plan = dag.get_task("plan")
     assert isinstance(plan, MaintenancePlanOperator)
     assert plan.most_bytes == 5
+    assert dag.get_task("maintain").partial_kwargs["most_time"] == timedelta(hours=1)
     assert dag.owner == "platform", "Airflow shows the owners of all tasks as those of the DAG, in any order"
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
 
 from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
-from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
-from millrace.contracts.job.args import Job
+from lakehouse_airflow.operators.table_maintenance import PlannedMaintenanceOperator, TableMaintenanceOperator
+from millrace.contracts.job.args import Job, JobArgs
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.health_days import HealthDays
 from millrace.control.maintenance.maintained import Maintained
@@ -27,23 +31,20 @@ def test_each_action_is_a_task_and_a_table_that_cannot_be_measured_fails_in_its_
     ops = OpsTables(LakehousePaths(house.root))
     write_specs(house.folder / "tables", bronze_document("bronze.planes"), bronze_document("bronze.unbuilt"))
     for table, files in (("bronze.orders", LEAST_SMALL_FILES), ("bronze.planes", 1)):
-        create_table(Path(str(ops.paths.table(table))), deletedFileRetentionDuration="interval 0 hours")
+        create_table(Path(str(ops.paths.table(table))))
         for _ in range(files):
             append(Path(str(ops.paths.table(table))))
-    (house.root / "bronze" / "orders" / "stray.parquet").write_bytes(b"12345")
+    stray = house.root / "bronze" / "orders" / "stray.parquet"
+    stray.write_bytes(b"12345")
+    os.utime(stray, (0, 0))
     commit_file(house.root / "bronze" / "planes", 1).write_text("")
-    context = {
-        **run_of(run_type="manual", logical_date=None, start=None, end=None),
-        "params": {"vacuum_dry_run": False},
-    }
+    context = {**run_of(), "params": {"vacuum_dry_run": False}}
     planned = MaintenancePlanOperator(task_id="plan").execute(context)
     broken, optimize, vacuum = planned
     assert broken == {"table": "bronze.planes", "job": "table_optimize", "step": "not measured"}
     assert optimize == {"table": "bronze.orders", "job": "table_optimize", "step": "bin-pack", "sample": 0}
     assert (vacuum["table"], vacuum["step"]) == ("bronze.orders", "vacuum")
-    known = ops.states.read("bronze.orders", Maintained)
-    assert known is not None
-    assert known.planned_at is not None, "so that other tables have their turn next"
+    assert known(ops).planned_at is None, "its turn comes when an action begins"
     days = ops.states.read("bronze.orders", HealthDays)
     assert days is not None
     assert days.days[-1].small_files == LEAST_SMALL_FILES
@@ -55,6 +56,35 @@ def test_each_action_is_a_task_and_a_table_that_cannot_be_measured_fails_in_its_
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("warm_server")
+def test_a_scheduled_run_deletes_without_a_question_and_begins_nothing_after_its_time(
+    house: House, run_of: Callable[..., dict[str, Any]]
+) -> None:
+    ops, path = OpsTables(LakehousePaths(house.root)), house.root / "bronze" / "orders"
+    create_table(path)
+    (path / "stray.parquet").write_bytes(b"12345")
+    os.utime(path / "stray.parquet", (0, 0))
+    house.job("report(Outcome.NO_OP, 'nothing to do')", Job.TABLE_VACUUM)
+    context = {**run_of(), "params": {"vacuum_dry_run": False}}
+    [action] = MaintenancePlanOperator(task_id="plan").execute(context)
+    task = PlannedMaintenanceOperator(task_id="maintain", most_time=timedelta(hours=1), **action)  # type: ignore[arg-type]
+    context["dag_run"].start_date = datetime.now(UTC) - timedelta(hours=1, seconds=1)
+    with pytest.raises(AirflowSkipException, match="The run began 1:00:00 ago or earlier"):
+        task.execute(context)
+    assert ops.states.read("bronze.orders", Maintained) == Maintained(table_id=known(ops).table_id, upto=0)
+    context["dag_run"].start_date = datetime.now(UTC) - timedelta(minutes=59)
+    task.execute(context)
+    arguments = JobArgs.from_argv(task.application_args)
+    assert (arguments.dry_run, arguments.allow_deletes) == (False, "")
+    assert known(ops).planned_at is not None, "so that other tables have their turn next"
+
+
+def known(ops: OpsTables) -> Maintained:
+    found = ops.states.read("bronze.orders", Maintained)
+    assert found is not None
+    return found
+
+
 def test_a_reader_that_is_behind_and_tables_over_the_limit_of_airflow_are_tasks_too(
     house: House, run_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,9 +93,10 @@ def test_a_reader_that_is_behind_and_tables_over_the_limit_of_airflow_are_tasks_
         write_specs(house.folder / "tables", bronze_document(table))
         create_table(Path(str(ops.paths.table(table))), deletedFileRetentionDuration="interval 1 month")
     path = Path(str(ops.paths.table("bronze.orders")))
-    create_table(path, deletedFileRetentionDuration="interval 0 hours")
+    create_table(path)
     judge(house.root, house.spec, append(path))
-    append(path)
+    replaced = commit_file(path, append(path))
+    replaced.write_text(re.sub(r'"timestamp":\d+', '"timestamp":0', replaced.read_text()))
     run = run_of(run_type="manual", logical_date=None, start=None, end=None)
     context = {**run, "params": {"vacuum_dry_run": True}}
     planned = MaintenancePlanOperator(task_id="plan").execute(context)
