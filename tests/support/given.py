@@ -22,14 +22,14 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from millrace.contracts.job.report import FileRows, JobReport, RowCounts
 from millrace.contracts.spec.nested_type import is_nested, nested_type
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from millrace.control.changes.table_properties import READER_SAFE
 from millrace.control.landing.inspection import inspect
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, files_digest
 from millrace.control.log.stored_tables import is_table
 from millrace.control.planning.source_ranges import pin_sources
-from millrace_spark.delta_io.tables import READER_SAFE, TableShape
+from millrace_spark.delta_io.tables import TableShape
 from millrace_spark.layers.bronze.bronze import bronze_shape
-from millrace_spark.layers.bronze.landing_records import LandingRecords
 from millrace_spark.layers.own_table import batch_request
 from millrace_spark.layers.silver.tables import silver_shape
 from millrace_spark.layers.writing import check_and_report
@@ -94,7 +94,7 @@ class GivenBronze:
     def shape(self) -> TableShape:
         spec = self.context.spec
         assert isinstance(spec, BronzeSpec)
-        return bronze_shape(spec, LandingRecords.origin)
+        return bronze_shape(spec)
 
     def plan(self, _: StreamPosition) -> BatchPlan:
         files = (self.file,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ from millrace.contracts.spec.values import LAYERS
 from millrace.control.landing.landing import LandingFile, landing_of
 from millrace.control.log.stored_tables import is_table, logged_files, open_table
 from millrace.control.maintenance.old_files import old_files
+from millrace.control.maintenance.retention import retention_of
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace.control.storage.stored_files import StoredFile, files_below
 from millrace.erase.reach import Reach, reach_of
@@ -147,7 +148,8 @@ def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime
         table, name = _named(folder)
         keys = every_key if table not in reach else reach[table].keys
         if name:
-            _search_table(root / folder, name, files, folder, keys, search, now)
+            least = retention_of(catalog.specs[table]) if table in catalog.specs else timedelta()
+            _search_table(root / folder, name, files, folder, keys, search, now, least)
             continue
         for file in files:
             _search_stored(root, file, _name_of_own(folder), Part.FILES, keys, search)
@@ -173,6 +175,7 @@ def _search_table(
     keys: Collection[str],
     search: _Search,
     now: datetime,
+    least: timedelta,
 ) -> None:
     """Search the files of a Delta table: the newest version, all others, and the log."""
     own = [replace(file, path=file.path.removeprefix(f"{folder}/")) for file in files]
@@ -182,7 +185,7 @@ def _search_table(
             delta = open_table(path)
             search.versions[name] = delta.version()
             live = {unquote(each) for each in logged_files(delta)["path"].to_pylist()}
-            old = old_files(path, delta, own, now)
+            old = old_files(path, delta, own, now, least)
             due = {file.path: file.due for file in (*old.kept, *old.due)}
         except MillraceError as error:
             search.unread.append(f"{name}: which files its newest version needs is not known: {error}")

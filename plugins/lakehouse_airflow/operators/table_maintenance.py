@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class TableMaintenanceOperator(SparkJobOperator):
     """Run a maintenance job for a table that exists; the interval only labels its report.
 
-    :param job: `Job.TABLE_OPTIMIZE` joins small files, `Job.TABLE_VACUUM` removes files that no version needs,
-        `Job.TABLE_VERIFY` compares the groups of a gold table with a computation from scratch.
+    :param job: `Job.TABLE_LOG` sets the properties of the spec, `Job.TABLE_OPTIMIZE` joins small files,
+        `Job.TABLE_VACUUM` removes files that no version needs, `Job.TABLE_VERIFY` compares the groups of a gold table
+        with a computation from scratch.
     :param is_dry_run: whether only to report what the job would do. By default OPTIMIZE does its work, and for VACUUM
         the run's Param `vacuum_dry_run` decides; without that Param VACUUM only reports.
     :param sample: of how many values of `refresh_by` a verification compares the groups; 0 for all.

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from millrace.contracts.lake_path import LakePath
-from millrace.contracts.spec.bronze_sources import LandingSource
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE, LandingSource
 from millrace.contracts.spec.record_fields import field_text
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.landing.formats.plain_copies import (
@@ -41,9 +41,6 @@ from millrace_spark.transforms.records import (
 from millrace_spark.transforms.values.avro_values import UNION_OPTIONS, plain_value
 from millrace_spark.transforms.values.java_functions import java_function, with_java_functions
 from millrace_spark.transforms.values.nested_values import nested_as_json
-
-SOURCE_FILE = "_source_file"
-"""The landing file of a record, relative to the landing root."""
 
 BLOCK_START = "_block_start"
 """The start, in bytes, of the split of the file that contains the record."""

@@ -28,37 +28,15 @@ from tenacity import (
 )
 
 from millrace.contracts.lake_path import LakePath, S3Path
-from millrace.contracts.spec.common_settings import TableSpec
 from millrace.control.changes.table_columns import columns_of, delta_type
+from millrace.control.changes.table_properties import READER_SAFE, PropertyChange, property_changes
 from millrace.control.log.followed_tables import newest_table
 from millrace.control.log.stored_tables import is_table
-from millrace.control.maintenance.retention import LOG_RETENTION, retention_properties
 from millrace.control.storage.stored_files import names_in
 from millrace.errors import BadInputError, MisfitError
 from millrace_spark.delta_io.conflict_policy import Conflict, WriteKind, conflict_of
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
 from millrace_spark.transforms.sql_texts import sql_text
-
-READER_SAFE = {
-    "delta.enableDeletionVectors": "false",
-    "delta.columnMapping.mode": "none",
-    "delta.checkpointPolicy": "classic",
-    "delta.checkpointInterval": "10",
-    "delta.logRetentionDuration": f"interval {LOG_RETENTION.days} days",
-    "delta.deletedFileRetentionDuration": "interval 30 days",
-}
-"""The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
-
-_FEATURE = "delta.feature."
-_OLD_FEATURES = {
-    **dict.fromkeys(("appendonly", "invariants"), 2),
-    "checkconstraints": 3,
-    **dict.fromkeys(("changedatafeed", "generatedcolumns"), 4),
-    "identitycolumns": 6,
-}
-"""Feature in small letters -> the first writer version that has it without naming it."""
-_OF_NEW_TABLES = ("delta.minReaderVersion", "delta.minWriterVersion")
-"""Delta makes other versions of them, those that the table's features need, and does not keep them."""
 
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[SparkSession]]
 """Opens a separate session with the given settings."""
@@ -83,12 +61,6 @@ class TableShape:
     properties: Mapping[str, str] = field(default_factory=dict)
     first_properties: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
-
-
-def shape_properties(spec: TableSpec) -> dict[str, str]:
-    """Return the table properties of a spec."""
-    feed = str(spec.maintenance.change_data_feed).lower()
-    return {**retention_properties(spec), "delta.enableChangeDataFeed": feed, **spec.delta}
 
 
 def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -> list[str]:
@@ -140,29 +112,18 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
         what = f"set the comments of {', '.join(comments)}"
         clauses = ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
         changes[what] = lambda session: _alter(session, path, f"ALTER COLUMN {clauses}")
-    current, declared = delta.metadata().configuration, {**READER_SAFE, **shape.properties}
-    properties = {
-        key: value
-        for key, value in declared.items()
-        if current.get(key) != value and key not in _OF_NEW_TABLES and not _has_feature(delta, key)
-    }
-    if shape.comment != (delta.metadata().description or ""):
-        properties = {**properties, "comment": shape.comment}
-    if properties:
-        what = f"set {', '.join(f'{key} = {value}' for key, value in sorted(properties.items()))}"
-        statement = f"SET TBLPROPERTIES ({_property_list(properties)})"
-        changes[what] = lambda session: _alter(session, path, statement)
+    if properties := property_changes({**READER_SAFE, **shape.properties}, delta, shape.comment):
+        what = "; ".join(change.done for change in properties)
+        changes[what] = lambda session: apply_properties(session, path, properties)
     return changes
 
 
-def _has_feature(delta: DeltaTable, key: str) -> bool:
-    """Whether a property demands a feature that the table has: Delta keeps it in the protocol, not as a property."""
-    name, protocol = key.lower().removeprefix(_FEATURE), delta.protocol()
-    if protocol.writer_features is None:
-        has = _OLD_FEATURES.get(name, protocol.min_writer_version + 1) <= protocol.min_writer_version
-    else:
-        has = name in map(str.lower, protocol.writer_features)
-    return key.lower().startswith(_FEATURE) and has
+def apply_properties(session: SparkSession, path: LakePath, changes: Sequence[PropertyChange]) -> None:
+    """Set the properties of the table at `path` as its spec says, and remove those that it does not name any more."""
+    if properties := {change.key: change.declared for change in changes if change.declared is not None}:
+        set_properties(session, path, properties)
+    if gone := [change.key for change in changes if change.declared is None]:
+        _alter(session, path, f"UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(sql_text, gone))})")
 
 
 def _alter(session: SparkSession, path: LakePath, change: str) -> None:

@@ -16,7 +16,7 @@ from millrace.control.maintenance.verification_due import why_not_due
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, Outcome
 from millrace.settings import Settings
-from millrace_spark.jobs import table_optimize, table_vacuum, table_verify
+from millrace_spark.jobs import table_log, table_optimize, table_vacuum, table_verify
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.runtime.entrypoint import RunJob, run_and_report, start_process
 
@@ -32,6 +32,7 @@ def verify_if_due(context: JobContext) -> JobReport:
 
 RUN: dict[Job, RunJob] = {
     Job.TABLE_VERIFY: verify_if_due,
+    Job.TABLE_LOG: table_log.run,
     Job.TABLE_OPTIMIZE: table_optimize.run,
     Job.TABLE_VACUUM: table_vacuum.run,
 }

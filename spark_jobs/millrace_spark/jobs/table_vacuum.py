@@ -14,10 +14,11 @@ from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.lake_path import LakePath
+from millrace.control.changes.table_properties import retention_properties
 from millrace.control.maintenance.health import TableHealth, beside_folders, table_health
 from millrace.control.maintenance.maintained import keep_maintained
 from millrace.control.maintenance.old_files import LEAST_RETENTION, OldFile, OldFiles
-from millrace.control.maintenance.retention import length_of, retention_properties
+from millrace.control.maintenance.retention import length_of
 from millrace.control.maintenance.tombstones import OldTombstones, forgets_soon, tombstones_to_search
 from millrace.errors import MillraceError, Outcome
 from millrace.paths import LakehousePaths

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from millrace.contracts.spec.bronze_sources import EPOCH, KafkaSource
+from millrace.contracts.spec.bronze_sources import NULL_MESSAGE
 from millrace.contracts.spec.record_fields import field_text
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace_spark.transforms.record_parts import RecordColumns, record_columns
@@ -29,31 +29,9 @@ from millrace_spark.transforms.values.exact_values import in_range
 from millrace_spark.transforms.values.java_functions import with_java_functions
 from millrace_spark.transforms.values.nested_values import json_union, nested_as_json
 
-NULL_MESSAGE = "_null_message"
-"""True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
-
 _VALUE, _TIME = "_value", "_timestamp"
 
-ORIGIN = {
-    "_topic": "string",
-    "_partition": "int",
-    EPOCH: "int",
-    "_offset": "bigint",
-    _TIME: "timestamp",
-    "_key": "binary",
-    NULL_MESSAGE: "boolean",
-}
-"""The columns, with types, that bronze stores of every message next to its value."""
-
 _END = b"end of the value"
-
-HEADERS = {"_headers": "array<struct<key:string,value:binary>>"}
-"""The columns, with types, that bronze stores in addition where the source asks for headers."""
-
-
-def origin_columns(source: KafkaSource) -> dict[str, str]:
-    """Return the columns that say where a message came from, with their types."""
-    return {**ORIGIN, **HEADERS} if source.headers else ORIGIN
 
 
 def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
@@ -69,7 +47,7 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
         from the value are null. A time outside of the years 1 to 9999 is null, and in `_rescued` in milliseconds.
     """
     source = spec.kafka_source
-    columns, origin = record_columns(spec), origin_columns(source)
+    columns, origin = record_columns(spec), source.origin_columns
     received = messages.select(
         F.col("value").alias(_VALUE),
         *(

@@ -10,7 +10,6 @@ from deltalake import DeltaTable
 from embedded.spark.server import SparkServer
 from millrace.errors import Outcome
 from millrace_spark.layers.bronze.bronze import bronze_shape
-from millrace_spark.layers.bronze.landing_records import LandingRecords
 from tests.support.documents.specs import bronze_document, bronze_spec, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
@@ -88,7 +87,7 @@ def test_statistics_cover_the_columns_that_queries_filter_by_and_parts_of_struct
 
 def test_the_spec_may_name_the_columns_with_statistics_itself() -> None:
     of_orders = {"delta.dataSkippingStatsColumns": "order_id"}
-    own = bronze_shape(bronze_spec(delta=of_orders), LandingRecords.origin)
+    own = bronze_shape(bronze_spec(delta=of_orders))
     assert own.properties.items() >= of_orders.items()
 
 

@@ -10,14 +10,13 @@ import pytest
 from millrace.catalog import load_catalog
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.row_status import RowStatus
-from millrace.contracts.spec.bronze_sources import EPOCH
+from millrace.contracts.spec.bronze_sources import EPOCH, MESSAGE_ORIGIN
 from millrace.control.changes.table_diff import table_diff
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import read_commit
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import Outcome
 from millrace_spark.layers.bronze.bronze import BronzeIngest
-from millrace_spark.transforms.messages import ORIGIN
 from tests.support.documents.specs import silver_document
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
@@ -187,7 +186,7 @@ def test_the_newest_event_of_a_key_wins_though_its_topic_was_made_again_and_got_
     shop.specs(topic_document(topic), by_epoch, by_offset)
     topic.send(order(1, 1), order(1, 2))
     with monkeypatch.context() as earlier:
-        earlier.delitem(ORIGIN, EPOCH)
+        earlier.delitem(MESSAGE_ORIGIN, EPOCH)
         assert shop.run(ORDERS).notes == ()
     spec, ops = load_catalog(shop.folder / "tables").spec(ORDERS), OpsTables(shop.paths)
     planned = table_diff(spec, ops.ledger.last_committed(ORDERS, table_id(shop.paths.table(ORDERS)), "main"), ops)

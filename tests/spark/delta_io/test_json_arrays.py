@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.control.landing.inspection import inspect
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.log.batch import JSON_ARRAY, FileFact
-from millrace_spark.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, invalid_array_in, read_landing
+from millrace_spark.delta_io.landing_reads import BLOCK_START, invalid_array_in, read_landing
 from millrace_spark.transforms.records import with_line_position
 from tests.support.documents.specs import bronze_spec
 from tests.support.examples import many, settings_for

@@ -13,6 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.changes.table_properties import table_properties
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
 from millrace.control.ledger.ledger import Ledger
@@ -38,6 +39,15 @@ def create_table(path: Path, **properties: str) -> str:
     table = DeltaTable.create(
         str(path), ROWS, configuration={f"delta.{key}": value for key, value in properties.items()}
     )
+    return str(table.metadata().id)
+
+
+def create_table_of(spec: AnySpec, path: Path) -> str:
+    """Create an empty table with the properties and the description of a spec; return its id."""
+    table = DeltaTable.create(
+        str(path), ROWS, description=spec.description or None, configuration=table_properties(spec),
+        raise_if_key_not_exists=False,
+    )  # fmt: skip
     return str(table.metadata().id)
 
 
@@ -154,7 +164,7 @@ def load_batch(
     paths, stream = LakehousePaths(root), stream or Stream(spec.table)
     path, ledger = paths.table(spec.table), Ledger(paths)
     if latest_version(path) < 0:
-        create_table(path)
+        create_table_of(spec, path)
         if properties := stream_properties(spec):
             DeltaTable(str(path)).alter.set_table_properties(properties, raise_if_not_exists=False)
     position = resolve(path, stream, ledger)

@@ -11,11 +11,12 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millrace.control.changes.table_properties import READER_SAFE
 from millrace.control.log.delta_log import USER_METADATA_KEY
 from millrace.control.log.stored_tables import TABLE_ID, open_table
 from millrace.paths import LakehousePaths
 from millrace_spark.delta_io.reads import read_version
-from millrace_spark.delta_io.tables import READER_SAFE, replace_statement
+from millrace_spark.delta_io.tables import replace_statement
 from tests.support.reading.predicates import Predicate, random_predicates
 
 PLAIN, BY_VALUE = "silver.plain", "silver.by_value"

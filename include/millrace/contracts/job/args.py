@@ -47,6 +47,7 @@ class Job(StrEnum):
     SILVER_MERGE = "silver_merge"
     GOLD_AGGREGATE = "gold_aggregate"
     QUALITY_GATE = "quality_gate"
+    TABLE_LOG = "table_log"
     TABLE_OPTIMIZE = "table_optimize"
     TABLE_VACUUM = "table_vacuum"
     QUARANTINE_FIX = "quarantine_fix"

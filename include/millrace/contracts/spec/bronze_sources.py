@@ -35,6 +35,23 @@ EPOCH = "_epoch"
 """The column of a message's epoch, an int that sorts before its offset: a topic that is made again, or gets partitions,
 begins the next epoch. Null, as 0, in rows of an earlier Millrace."""
 
+SOURCE_FILE = "_source_file"
+"""The column of the landing file that a row came from, relative to the landing root."""
+
+NULL_MESSAGE = "_null_message"
+"""True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
+
+MESSAGE_ORIGIN = {
+    "_topic": "string",
+    "_partition": "int",
+    EPOCH: "int",
+    "_offset": "bigint",
+    "_timestamp": "timestamp",
+    "_key": "binary",
+    NULL_MESSAGE: "boolean",
+}
+"""The columns, with types, that bronze stores of every message next to its value."""
+
 _LOSS = r"^[\w.-]+(/\d+ \d+-\d+)? [\w+/-]+$"
 """A partition with its lost offsets, or a topic, and Kafka's id of the topic."""
 
@@ -170,6 +187,11 @@ class LandingSource(StrictModel):
         return self.on_changed_file == "replace"
 
     @property
+    def origin_columns(self) -> dict[str, str]:
+        """The columns that say where a row came from, with their types."""
+        return {SOURCE_FILE: "string"}
+
+    @property
     def label(self) -> str:
         """The files, for people."""
         return f"{self.landing}/{self.path}/{self.files}"
@@ -250,6 +272,12 @@ class KafkaSource(StrictModel):
     def has_field_names(self) -> bool:
         """Whether its records name their fields."""
         return self.format == "json"
+
+    @property
+    def origin_columns(self) -> dict[str, str]:
+        """The columns that say where a message came from, with their types."""
+        headers = {"_headers": "array<struct<key:string,value:binary>>"} if self.headers else {}
+        return {**MESSAGE_ORIGIN, **headers}
 
     @property
     def label(self) -> str:

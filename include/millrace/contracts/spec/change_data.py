@@ -152,6 +152,18 @@ class ChangeData(StrictModel):
         return {**priority, **fields} if self.source_priority == "before_sequence" else {**fields, **priority}
 
     @property
+    def sequence_type(self) -> str:
+        """The Spark type of `_sequence`."""
+        return f"struct<{','.join(f'{name}:{kind}' for name, kind in self.sequence_fields.items())}>"
+
+    @property
+    def start_type(self) -> str:
+        """The Spark type of `__START_AT` and `__END_AT`: that of the sequence, or of its only column."""
+        if len(self.sequence_by) > 1:
+            return self.sequence_type
+        return self.columns[self.sequence_by[0]].type if self.sequence_by else "timestamp"
+
+    @property
     def stored_columns(self) -> tuple[str, ...]:
         """The columns that the table stores, in their order."""
         return tuple(name for name in self.columns if name not in self.except_column_list)

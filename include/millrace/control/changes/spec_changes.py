@@ -21,6 +21,7 @@ from millrace.control.ledger.spec_history import RULE, Document
 class Effect(StrEnum):
     """The effect of a change of a spec on its table, from the smallest to the largest."""
 
+    MAINTAINED = "applied by the next run or maintenance"
     APPLIED = "applied by the next run"
     RECOMPUTE = "recompute"
     REBUILD = "rebuild"

@@ -20,6 +20,7 @@ from millrace.control.changes.spec_changes import (
     spec_changes,
 )
 from millrace.control.changes.table_columns import columns_of, delta_type
+from millrace.control.changes.table_properties import changes_of_properties, with_setters
 from millrace.control.ledger.new_columns import ColumnState
 from millrace.control.ledger.resolution import table_id as table_id_of
 from millrace.control.ledger.spec_history import RULE, Document, document_of
@@ -170,6 +171,7 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     if has_old and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
     changes += _replaced_sources(spec, last, ops)
+    changes += _properties(spec, ops)
     if not has_old and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
@@ -229,6 +231,13 @@ def _replaced_sources(spec: AnySpec, last: Winner, ops: OpsTables) -> Iterator[S
             if switches and source not in switches[-1].rebuilt:
                 text = "an earlier Millrace merged its rebuild; rows may hold values from before"
                 yield SpecChange(source, Effect.RECOMPUTE, text, by_rebuild=True)
+
+
+def _properties(spec: AnySpec, ops: OpsTables) -> Iterator[SpecChange]:
+    path = ops.paths.table(spec.table)
+    changes = changes_of_properties(spec, open_table(path, without_files=True), ops.specs)
+    for change in with_setters(changes, path):
+        yield SpecChange(change.key, Effect.MAINTAINED, change.text)
 
 
 def _gives_other_values(change: SpecChange) -> bool:

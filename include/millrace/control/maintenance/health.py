@@ -17,6 +17,7 @@ from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.changes.table_properties import PropertyChange, changes_of_properties, differing
 from millrace.control.ledger.holds import Hold
 from millrace.control.log.delta_log import COMMIT, versions_in
 from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
@@ -122,6 +123,7 @@ class TableHealth:
         outside: readers that Millrace does not know, by the spec: name -> how long it reads one version.
         holds: the holds on the table.
         beside: its quarantine and its tombstones, as far as they exist.
+        properties: its properties that are not as its spec says.
         unskippable: the columns by which rows are found, but of which files have no statistics.
         advice: what its owner could change.
         problems: what only a person can mend; each is a sentence.
@@ -144,6 +146,7 @@ class TableHealth:
     outside: Mapping[str, str] = field(default_factory=dict)
     holds: Sequence[Hold] = ()
     beside: Sequence[BesideTable] = ()
+    properties: Sequence[PropertyChange] = ()
     unskippable: Sequence[str] = ()
     advice: Sequence[str] = ()
     problems: Sequence[str] = ()
@@ -195,7 +198,7 @@ class TableHealth:
             return StorageState.NEEDS_PERSON
         if self.refusals:
             return StorageState.HELD_BACK
-        is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due
+        is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due or self.properties
         return StorageState.TO_MAINTAIN if is_due else StorageState.IN_ORDER
 
     @property
@@ -208,7 +211,8 @@ class TableHealth:
         due = f"{counted(len(self.due), 'file')} that nobody needs may be deleted" if self.due else ""
         layout = "the spec says optimize: off" if self.is_off else self.layout.reason(ordered=bool(self.zorder_by))
         beside = [f"{each.name}: {each.layout.reason(ordered=False)}" for each in self.joinable]
-        return "; ".join(filter(None, (layout, *beside, due)))
+        properties = differing(self.properties)
+        return "; ".join(filter(None, (layout, *beside, due, properties)))
 
     @property
     def answer(self) -> str:
@@ -266,6 +270,7 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
             for name, folder in beside_folders(spec.table, known.table_id, ops.paths).items()
             if is_table(folder)
         ),
+        properties=changes_of_properties(spec, delta, ops.specs),
         unskippable=tuple(_without_statistics(listed, spec, metadata.partition_columns)),
         advice=tuple(_advice(layout.size, partitions, metadata.partition_columns)),
         problems=tuple(_problems(delta)),

@@ -12,6 +12,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MOST_BYTES
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
+from millrace.control.changes.table_properties import differing
 from millrace.control.maintenance.file_layout import Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.old_files import oldest_whole
@@ -24,6 +25,7 @@ from millrace.control.ops_tables import OpsTables
 class Step(StrEnum):
     """One thing that maintenance does with a table, in the order in which it does them."""
 
+    SET_PROPERTIES = "set properties"
     VERIFY = "verify"
     BIN_PACK = "bin-pack"
     Z_ORDER = "z-order"
@@ -42,6 +44,7 @@ class Step(StrEnum):
 
 
 _JOBS = {
+    Step.SET_PROPERTIES: Job.TABLE_LOG,
     Step.VERIFY: Job.TABLE_VERIFY,
     Step.BIN_PACK: Job.TABLE_OPTIMIZE,
     Step.Z_ORDER: Job.TABLE_OPTIMIZE,
@@ -53,6 +56,7 @@ _COMPARABLE = 10
 """Nobody knows how long a rewrite takes that is larger than this times the last one."""
 
 _IF_LEFT = {
+    Step.SET_PROPERTIES: "the table does not do what its spec says, until the next batch",
     Step.VERIFY: "nobody knows whether these groups still equal their sources",
     Step.BIN_PACK: "readers open more and more files, and each commit lists them",
     Step.Z_ORDER: "merges copy more files for the same rows, and readers skip fewer",
@@ -166,6 +170,8 @@ def _steps(
     spec: AnySpec, health: TableHealth, catalog: Catalog, ops: OpsTables, now: datetime
 ) -> Iterator[tuple[Step, str, int | None]]:
     """Yield each step with its reason and its bytes."""
+    if health.properties:
+        yield Step.SET_PROPERTIES, differing(health.properties), None
     if isinstance(spec, GoldSpec) and spec.values_to_verify and not why_not_due(spec, catalog, ops):
         yield Step.VERIFY, "these rows were not compared with their sources yet", None
     reason = health.layout.reason(ordered=bool(spec.zorder_by))

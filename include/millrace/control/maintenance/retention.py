@@ -18,13 +18,9 @@ from millrace.control.gates.gates import Gates
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import remaining_commits
-from millrace.control.maintenance.old_files import RETENTION_PROPERTY
 from millrace.control.planning.stream_positions import stream_position
 from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import MaybeInvalidSpec
-
-LOG_RETENTION = timedelta(days=30)
-"""How long the log of a table is kept at least."""
 
 CERTIFIED_READERS = "readers of the certified version"
 
@@ -47,13 +43,6 @@ class Reader:
 def retention_of(spec: TableSpec) -> timedelta:
     """Return how long old versions of the table stay readable."""
     return RETENTION.parse(spec.maintenance.vacuum.retain)
-
-
-def retention_properties(spec: TableSpec) -> dict[str, str]:
-    """Return the properties by which Delta keeps old files, and the log at least as long, as Delta requires."""
-    retain = f"interval {spec.maintenance.vacuum.retain}"
-    log = {"delta.logRetentionDuration": retain} if retention_of(spec) > LOG_RETENTION else {}
-    return {RETENTION_PROPERTY: retain, **log}
 
 
 def length_of(retention: timedelta) -> str:

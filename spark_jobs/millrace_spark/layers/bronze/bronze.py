@@ -12,15 +12,15 @@ from pyspark.sql.types import StructType
 
 from millrace.contracts.job.findings import FieldsOfOneColumn, Findings, RescuedValues, most_frequent
 from millrace.contracts.job.report import RowCounts
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.changes.table_properties import table_properties
 from millrace.control.gates.conservation import rows_of_rebuild
 from millrace.control.log.batch import Intent, StreamPosition, Winner
 from millrace.control.log.streams import stream_properties
 from millrace.control.quarantine.events import ReceivedRow
-from millrace_spark.delta_io.landing_reads import SOURCE_FILE
 from millrace_spark.delta_io.row_writes import append, read_observation, replace_where, replaced_rows
-from millrace_spark.delta_io.statistics import first_parts, statistics_of
-from millrace_spark.delta_io.tables import TableShape, shape_properties
+from millrace_spark.delta_io.tables import TableShape
 from millrace_spark.layers.bronze.column_drift import ColumnDrift
 from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
 from millrace_spark.layers.bronze.landing_records import LandingRecords
@@ -56,21 +56,20 @@ from millrace_spark.transforms.values.unstorable import refused_partition_texts,
 INTERVAL_START = "_interval_start"
 
 
-def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
+def bronze_shape(spec: BronzeSpec) -> TableShape:
     """Return the shape of a bronze table: its columns, the values that fit no column, and the origin of each row."""
     declared = {name: column.type for name, column in spec.columns.items()}
-    own = {RESCUED: "string", **origin, INTERVAL_START: "timestamp", "_ingested_at": "timestamp"}
-    columns = {**declared, **own, **STAMP_COLUMNS}
-    # Statistics of all columns would take a fifth of a large load, and no query filters bronze by received values.
-    # Those of `_rescued` are needed: they count the rescued rows.
-    parts = first_parts(declared)
-    filtered = (*origin, RESCUED, INTERVAL_START, *spec.zorder_by, *parts)
-    statistics = statistics_of(filtered, {**columns, **parts}, spec.partitioned_by)
+    own = {
+        RESCUED: "string",
+        **spec.source.origin_columns,
+        INTERVAL_START: "timestamp",
+        "_ingested_at": "timestamp",
+    }
     return TableShape(
-        columns=columns,
+        columns={**declared, **own, **STAMP_COLUMNS},
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
-        properties={**statistics, **shape_properties(spec)},
+        properties=table_properties(spec),
         first_properties=stream_properties(spec),
         comment=spec.description,
     )
@@ -108,7 +107,7 @@ class BronzeIngest:
         self.spec = self.drift.effective_spec()
         require_fitting_table(self._context, self._declared)
         follow_concurrency(self._context, lambda _: self)
-        ensure_own_table(self._context, bronze_shape(self.spec, self.records.origin))
+        ensure_own_table(self._context, bronze_shape(self.spec))
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load what no batch has loaded yet."""
@@ -134,7 +133,7 @@ class BronzeIngest:
             own[RESCUED] = self.drift.rescued(self.spec, self.records.source())
             own[INTERVAL_START] = F.lit(intent.interval_start).cast("timestamp")
         accepted = records.where(is_accepted()).withColumns(own)
-        rows = with_stamp(accepted, intent).select(*bronze_shape(self.spec, self.records.origin).columns)
+        rows = with_stamp(accepted, intent).select(*bronze_shape(self.spec).columns)
         path = self._context.paths.table(self.spec.table)
         try:
             if plan.sources.replaces_files:
@@ -219,7 +218,7 @@ class BronzeIngest:
 
     def received_schema(self, session: SparkSession) -> StructType:
         """Return the columns of a record before it is checked; `_corrupt_record` has a record that cannot be parsed."""
-        columns = bronze_shape(self.spec, self.records.origin).columns
+        columns = bronze_shape(self.spec).columns
         received = [name for name in columns if is_received(name) and name not in STAMP_COLUMNS]
         kinds = {**{name: columns[name] for name in received}, CORRUPT: "string"}
         return session.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())).schema

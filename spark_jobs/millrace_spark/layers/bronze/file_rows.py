@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from millrace.contracts.job.findings import FileWithoutColumns
 from millrace.contracts.job.report import FileRows
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.record_fields import fields_among, fields_of
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.log.batch import FileFact, Winner
 from millrace.control.log.delta_log import read_commit
 from millrace.control.storage.arrow_files import open_for_arrow
-from millrace_spark.delta_io.landing_reads import SOURCE_FILE
 from millrace_spark.transforms.records import RESCUED
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.counted import counted
 from millrace.contracts.job.report import FileRows, JobReport
+from millrace.contracts.spec.bronze_sources import NULL_MESSAGE
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.kafka.cluster import KafkaCluster
 from millrace.control.kafka.offsets import OffsetPlan, Offsets, plan_offsets, require_nothing_lost, waits_for_more
@@ -26,7 +27,6 @@ from millrace_spark.layers.dropped import DroppedRows
 from millrace_spark.protocol.batches import BatchPlan
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.transforms.drift import drift_of
-from millrace_spark.transforms.messages import NULL_MESSAGE, origin_columns
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +52,6 @@ class KafkaRecords:
     @cached_property
     def _cluster(self) -> KafkaCluster:
         return KafkaCluster.of(self._spec.kafka_source.kafka, self._context.settings.kafka)
-
-    @property
-    def origin(self) -> Mapping[str, str]:
-        """Topic, partition, offset, time and key of the message, and its headers if the spec asks for them."""
-        return origin_columns(self._spec.kafka_source)
 
     @property
     def has_more(self) -> bool:

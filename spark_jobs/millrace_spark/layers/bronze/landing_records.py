@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from millrace.contracts.counted import counted
 from millrace.contracts.job.report import FileRows, JobReport
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.landing.earlier_runs import EarlierRuns
 from millrace.control.landing.formats.plain_copies import copy_apart
@@ -28,7 +29,6 @@ from millrace.control.storage.stored_files import delete_files, files_in
 from millrace.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from millrace_spark.delta_io.conflict_policy import conflict_of
 from millrace_spark.delta_io.landing_reads import (
-    SOURCE_FILE,
     invalid_array_in,
     read_landing,
     source_path,
@@ -51,11 +51,8 @@ class LandingRecords:
     """The records of landing files, with the same methods as `KafkaRecords`.
 
     Attributes:
-        origin: the columns of a row's origin -> their types.
         files: the files of the last plan.
     """
-
-    origin: Mapping[str, str] = {SOURCE_FILE: "string"}
 
     def __init__(self, context: JobContext, spec: BronzeSpec) -> None:
         self._context = context

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.changes.table_diff import changes_since
+from millrace.control.changes.table_properties import table_properties
 from millrace.control.gates.conservation import rows_of_rebuild
 from millrace.control.gates.restore import close_restore
 from millrace.control.ledger.states.measures import table_rows
@@ -39,7 +40,7 @@ from millrace.errors import SpecError
 from millrace.sql.query.reader_types import TIMESTAMP_NTZ, VARIANT, WAY_OUT
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.delta_io.row_writes import read_observation, replace_where, replaced_rows, replaced_where
-from millrace_spark.delta_io.tables import TableShape, shape_properties
+from millrace_spark.delta_io.tables import TableShape
 from millrace_spark.layers.gold.choice import PinnedTable, frames_at
 from millrace_spark.layers.gold.query import rows_of_query
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
@@ -151,7 +152,7 @@ class GoldAggregate:
         return TableShape(
             columns={**columns, **STAMP_COLUMNS},
             partitioned_by=self._spec.partitioned_by,
-            properties=shape_properties(self._spec),
+            properties=table_properties(self._spec),
             comment=self._spec.description,
         )
 

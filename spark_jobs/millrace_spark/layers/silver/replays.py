@@ -15,6 +15,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import RowStatus
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.change_data import SOURCE_TABLE
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.ledger.replaced_loads import replaced_loads
@@ -24,7 +25,6 @@ from millrace.control.planning.source_ranges import pin_references
 from millrace.control.quarantine.events import Decision, ReceivedRow
 from millrace.control.quarantine.stored_rows import WHOLE, QuarantinedRow, StoredRows
 from millrace.control.quarantine.waits import record_tried, rows_to_try
-from millrace_spark.delta_io.landing_reads import SOURCE_FILE
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.received_rows import MAX_ROWS, received_frame, record_outcome, refused_again
 from millrace_spark.layers.silver.references import References

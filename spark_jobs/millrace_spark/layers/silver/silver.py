@@ -48,7 +48,6 @@ from millrace_spark.transforms.silver import changes as C
 from millrace_spark.transforms.silver.history import broken_keys
 from millrace_spark.transforms.silver.partitions import foreign_partitions, own_partitions, require_own_partitions
 from millrace_spark.transforms.silver.retraction import tombstone_changes
-from millrace_spark.transforms.silver.silver import start_type
 from millrace_spark.transforms.silver.timeline import START_AT
 from millrace_spark.transforms.stamps import is_written_by, with_stamp
 
@@ -75,7 +74,7 @@ class SilverMerge:
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         if self.spec.keeps_history:
-            self._keys[START_AT] = start_type(self.spec)
+            self._keys[START_AT] = self.spec.start_type
         self._source = SilverSource(context, self.spec)
         self._waiting = WaitingReplays(context, self.spec, self._source.replays)
         self._row_actions = RowActions(context, self.spec, self._source)

@@ -9,9 +9,9 @@ from functools import cache
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.log.batch import BatchSources
-from millrace_spark.delta_io.landing_reads import SOURCE_FILE
 from millrace_spark.delta_io.reads import read_appended, read_removed, read_version
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.transforms.silver.origins import place_in, with_source_table

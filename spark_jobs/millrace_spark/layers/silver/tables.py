@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from millrace.contracts.spec.table_spec import SilverSpec
+from millrace.control.changes.table_properties import table_properties
 from millrace.control.log.batch import Intent
 from millrace.control.log.delta_log import latest_version, remaining_commits
 from millrace.control.log.streams import stream_properties
 from millrace.paths import LakehousePaths
-from millrace_spark.delta_io.statistics import statistics_of
-from millrace_spark.delta_io.tables import TableShape, committed_txn, shape_properties
+from millrace_spark.delta_io.tables import TableShape, committed_txn
 from millrace_spark.protocol.secondary import SecondaryTable
-from millrace_spark.transforms.silver.silver import sequence_type, start_type
 from millrace_spark.transforms.silver.timeline import END_AT, START_AT
-from millrace_spark.transforms.stamps import BATCH_SEQ, STAMP_COLUMNS
+from millrace_spark.transforms.stamps import STAMP_COLUMNS
 
 
 def silver_shape(spec: SilverSpec) -> TableShape:
     """Return the shape of a silver table: its columns, the order of each row's event, and the batch that wrote it."""
     stored = {name: spec.columns[name].type for name in spec.stored_columns}
-    history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
+    history = dict.fromkeys((START_AT, END_AT), spec.start_type) if spec.keeps_history else {}
     columns = {**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS}
-    # No query filters by a hash or a token, and their statistics would cost time for every copied row.
-    filter_columns = (*spec.keys, *history, BATCH_SEQ, *spec.zorder_by, *stored)
-    statistics = statistics_of(filter_columns, columns, spec.partitioned_by)
     return TableShape(
         columns=columns,
         comments={name: spec.columns[name].description for name in stored},
         partitioned_by=spec.partitioned_by,
-        properties={**statistics, **shape_properties(spec)},
+        properties=table_properties(spec),
         first_properties=stream_properties(spec),
         comment=spec.description,
     )
@@ -53,4 +49,4 @@ def version_before(table: SecondaryTable, intent: Intent) -> int:
 
 
 def _order_columns(spec: SilverSpec) -> dict[str, str]:
-    return {"_sequence": sequence_type(spec), "_source_hash": "bigint"}
+    return {"_sequence": spec.sequence_type, "_source_hash": "bigint"}

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import INVALID_VALUE
+from millrace.contracts.spec.bronze_sources import NULL_MESSAGE
 from millrace.contracts.spec.change_data import SOURCE_TABLE
 from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.common_settings import ColumnSpec
@@ -16,7 +17,6 @@ from millrace.contracts.spec.nested_type import is_nested, scalar_types
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace_spark.quality.rules.row_clock import CLOCK
 from millrace_spark.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals
-from millrace_spark.transforms.messages import NULL_MESSAGE
 from millrace_spark.transforms.received import IS_FIXED, ROW_ID
 from millrace_spark.transforms.records import RESCUED, shown_text
 from millrace_spark.transforms.refusals import clock_of, missing_values, no_refusal, refusal_when, with_refusals
@@ -126,18 +126,6 @@ def fixed_rows(received: DataFrame, spec: SilverSpec) -> DataFrame:
 def sequence(spec: SilverSpec) -> Column:
     """Return the struct that orders the events of a key."""
     return F.struct(*spec.sequence_fields)
-
-
-def sequence_type(spec: SilverSpec) -> str:
-    """Return the Spark type of `_sequence`."""
-    return f"struct<{','.join(f'{name}:{kind}' for name, kind in spec.sequence_fields.items())}>"
-
-
-def start_type(spec: SilverSpec) -> str:
-    """Return the Spark type of `__START_AT` and `__END_AT`: that of the sequence, or of its only column."""
-    if len(spec.sequence_by) > 1:
-        return sequence_type(spec)
-    return spec.columns[spec.sequence_by[0]].type if spec.sequence_by else "timestamp"
 
 
 def _received(name: str, column: ColumnSpec) -> Column:

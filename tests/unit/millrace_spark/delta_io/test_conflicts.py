@@ -1,4 +1,4 @@
-"""Conflicts of Delta with their remedies, the MERGE of rows with actions, and which columns have statistics."""
+"""Conflicts of Delta with their remedies and the MERGE of rows with actions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from millrace.settings import Settings
 from millrace_spark.delta_io.conflict_policy import POLICY, Conflict, Remedy, WriteKind, conflict_of, remedy_of
 from millrace_spark.delta_io.contest import Contest, retry_until_committed
 from millrace_spark.delta_io.merges import merge_statement
-from millrace_spark.delta_io.statistics import MAX_COLUMNS, statistics_of
 from millrace_spark.transforms.silver.changes import ABSENT, CHANGES, DELETE, INSERT, UPDATE
 from tests.support.ledger.delta_tables import append, create_table
 
@@ -198,18 +197,3 @@ def test_a_merge_has_the_clause_of_each_of_its_actions_once() -> None:
         assert clauses(action) == [CLAUSE_OF[action]]
     assert clauses(*CHANGES) == ["DELETE", "UPDATE", "INSERT"]
     assert clauses(INSERT, UPDATE) == clauses(UPDATE, INSERT) == ["UPDATE", "INSERT"]
-
-
-COLUMNS = {f"c{number}": "bigint" for number in range(40)} | {"tags": "array<string>", "is_new": "boolean"}
-
-
-def named(*wanted: str, partitioned_by: tuple[str, ...] = ()) -> list[str]:
-    (names,) = statistics_of(wanted, COLUMNS, partitioned_by).values()
-    return names.split(",")
-
-
-def test_the_most_wanted_columns_with_an_order_have_statistics_but_for_partitions_and_each_once() -> None:
-    assert named("c3", "c1", "c3") == ["c3", "c1"]
-    assert named("c1", "tags", "is_new", "c2", partitioned_by=("c2",)) == ["c1"]
-    of_wide_table = named("c39", *COLUMNS)
-    assert (len(of_wide_table), of_wide_table[0]) == (MAX_COLUMNS, "c39")

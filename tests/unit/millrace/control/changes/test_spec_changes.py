@@ -18,7 +18,7 @@ from tests.support.documents.specs import (
     silver_spec,
 )
 
-APPLIED, RECOMPUTE, REBUILD = Effect
+_, APPLIED, RECOMPUTE, REBUILD = Effect
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 GATE = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail"}
 ON_DISK = {"order_id": "string", "amount": "integer", "day": "date", "event_at": "timestamp", "event_seq": "integer"}

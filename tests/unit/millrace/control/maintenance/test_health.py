@@ -29,6 +29,7 @@ from tests.support.ledger.delta_tables import (
     clean_log,
     commit_file,
     create_table,
+    create_table_of,
     delete_all,
     judge,
     load_batch,
@@ -53,7 +54,7 @@ def path(ops: OpsTables) -> Path:
 
 
 def many(path: Path, count: int) -> None:
-    create_table(path)
+    create_table_of(PLAIN, path)
     for _ in range(count):
         append(path)
 
@@ -226,7 +227,7 @@ def test_a_reader_that_is_behind_holds_vacuum_back(ops: OpsTables) -> None:
     assert health(ops, bronze).slowest is None
     load_batch(ops.paths.root, bronze)
     assert health(ops, bronze).storage is StorageState.IN_ORDER
-    found = health(ops, bronze, NOW + timedelta(days=4))
+    found = health(ops, bronze, NOW + timedelta(days=16))
     assert (found.storage, found.reason) == (
         StorageState.HELD_BACK, "readers of the certified version (version 1) would soon be cut off",
     )  # fmt: skip
@@ -274,7 +275,7 @@ def test_the_last_measure_of_each_of_thirty_days_is_kept(ops: OpsTables, path: P
 
 
 def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: Path) -> None:
-    create_table(path)
+    create_table_of(PLAIN, path)
     append(path)
     for number in range(LEAST_SMALL_FILES):
         quarantine(ops.paths, PLAIN.table, refused(number))
@@ -287,3 +288,12 @@ def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: P
     (beside / "stray.parquet").write_bytes(b"12345")
     later = health(ops, silver_spec(maintenance={"optimize": "off", **WEEK}), NOW + timedelta(days=8))
     assert (later.storage, [file.path for file in later.due]) == (StorageState.TO_MAINTAIN, ["stray.parquet"])
+
+
+def test_a_property_that_is_not_as_the_spec_says_is_to_be_set(ops: OpsTables, path: Path) -> None:
+    create_table_of(PLAIN, path)
+    assert health(ops).storage is StorageState.IN_ORDER
+    DeltaTable(str(path)).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    found = health(ops)
+    assert found.storage is StorageState.TO_MAINTAIN
+    assert found.reason.endswith("; not as the spec says: delta.enableChangeDataFeed")

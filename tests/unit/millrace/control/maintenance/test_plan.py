@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from millrace.control.maintenance.plan import PlannedTable, Step, actions_of_run
 from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import catalog_of, silver_spec
-from tests.support.ledger.delta_tables import append, create_table
+from tests.support.ledger.delta_tables import append, create_table, create_table_of
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 RETENTION = timedelta(days=30)
@@ -32,7 +33,7 @@ def tables(tmp_path: Path) -> list[PlannedTable]:
     planned = []
     for days, spec in ((2, FIRST), (1, SECOND)):
         path = Path(str(ops.paths.table(spec.table)))
-        identity = create_table(path)
+        identity = create_table_of(spec, path)
         for _ in range(LEAST_SMALL_FILES):
             append(path)
         (path / "stray.parquet").write_bytes(b"12345")
@@ -79,7 +80,9 @@ def test_what_a_table_keeps_for_less_than_a_week_is_deleted_only_if_a_person_all
     DeltaTable(str(ops.paths.table(short.table))).alter.set_table_properties(RETAIN_AN_HOUR)
     table = planned_table(short, catalog_of(short), ops, datetime.now(UTC))
     assert table is not None
-    [vacuum] = table.actions
+    properties, vacuum = table.actions
+    assert properties.step is Step.SET_PROPERTIES
+    table = replace(table, actions=(vacuum,))
     assert (vacuum.step, vacuum.needs_approval) == (Step.VACUUM, True)
     assert vacuum.reason == "no version of the last 167 hours needs 1 file; the oldest that stays is version 0"
     assert chosen([table]) == []
@@ -97,3 +100,13 @@ def test_the_oldest_version_that_stays_was_the_newest_a_retention_ago(tmp_path: 
     first = commits[0]
     assert first
     assert oldest_whole(tmp_path, RETENTION, first.at + RETENTION - timedelta(hours=1)) == 0
+
+
+def test_properties_are_set_first_by_a_job_of_their_own(tables: list[PlannedTable], tmp_path: Path) -> None:
+    ops = OpsTables(LakehousePaths(tmp_path))
+    spec = FIRST.model_copy(update={"owner": "the shop"})
+    planned = planned_table(spec, catalog_of(spec), ops, datetime.now(UTC))
+    assert planned is not None
+    [first, *_] = planned.actions
+    assert (first.step, first.reason) == (Step.SET_PROPERTIES, "not as the spec says: millrace.owner")
+    assert chosen([planned], size=0)[:2] == [f"{FIRST.table} set properties", f"{FIRST.table} bin-pack"]

@@ -148,7 +148,7 @@ def test_a_rebuilt_source_still_has_the_pinned_version(paths: LakehousePaths, ga
 
 
 def test_it_is_said_why_the_changes_of_a_source_cannot_be_traced(paths: LakehousePaths) -> None:
-    create_table(paths.table("silver.planes"), enableChangeDataFeed="true")  # type: ignore[arg-type]
+    create_table(paths.table("silver.orders"))  # type: ignore[arg-type]
     certify(paths, ORDERS, PLANES)
     planes, orders = (0, 1), (0, 1)
     assert why_whole({"silver.orders": (None, 1), "silver.planes": (None, 1)}, paths) == ""
