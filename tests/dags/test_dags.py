@@ -36,6 +36,7 @@ DAG_IDS = {
     "quarantine_replay",
     "table_maintenance",
     "table_rebuild",
+    "table_vacuum",
 }
 TABLES = {
     "bronze": {"flight_events", "weather", "planes"},
@@ -92,6 +93,16 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
     assert rebuild.upstream_task_ids == {"approve"}
     assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
+
+
+def test_a_vacuum_of_what_is_kept_shortly_is_an_approval_then_a_job(dags: dict[str, DAG]) -> None:
+    dag = dags["table_vacuum"]
+    assert dag.timetable.can_be_scheduled is False
+    assert set(dag.params.get_param("table").schema["enum"]) == NAMES
+    approve, vacuum = dag.get_task("approve"), dag.get_task("vacuum")
+    assert isinstance(approve, SecondPersonApprovalOperator)
+    assert (approve.response_timeout, vacuum.upstream_task_ids) == (None, {"approve"})
+    assert_keeps_the_policies(vacuum)
 
 
 def test_people_are_asked_when_a_table_proposes_columns(dags: dict[str, DAG]) -> None:
@@ -162,7 +173,7 @@ def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG]) -> Non
 
 
 def assert_keeps_the_policies(task: Any) -> None:
-    pools = {"plan": "default_pool", "maintain": "maintenance"}
+    pools = {"plan": "default_pool", "maintain": "maintenance", "vacuum": "maintenance"}
     assert task.pool == pools.get(task.task_id, "default_pool" if isinstance(task, LandingSensor) else "spark")
     assert isinstance(task.retry_policy, TypedRetryPolicy)
     assert task.retries >= 1

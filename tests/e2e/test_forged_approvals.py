@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -30,15 +32,20 @@ def test_whoever_asks_cannot_write_the_answer_of_another_person(
     api: AirflowApi, refused_run: Run, lakehouse: Settings, deletes: DeleteRecords
 ) -> None:
     assert refused_run.state == "failed"
+    old = Path(str(lakehouse.paths.table(BRONZE))) / "old.parquet"
+    old.touch()
+    os.utime(old, (0, 0))
     before, refused = table_facts(SILVER, lakehouse.root), table_facts(SILVER, lakehouse.root).version
     forms = {
         "gate_override": ("override", {"table": SILVER, "version": refused, "reason": "why not"}),
         "delete_approval": ("allow", {"table": SILVER, "version": DELETES.source_version, "reason": "why not"}),
         "table_rebuild": ("rebuild", {"table": BRONZE, "why": "why not"}),
+        "table_vacuum": ("vacuum", {"table": BRONZE, "why": "why not"}),
     }
     runs = [(api.trigger(dag_id, form), acting) for dag_id, (acting, form) in forms.items()]
     for run, _ in runs:
         forge_answer(api, run)
-    assert [was_refused(api, run, acting) for run, acting in runs] == [True] * 3
+    assert [was_refused(api, run, acting) for run, acting in runs] == [True] * 4
     assert table_facts(SILVER, lakehouse.root) == before
     assert deletes.pending_deletes(SILVER) == [DELETES]
+    assert old.exists()

@@ -106,6 +106,7 @@ class SparkJobOperator(BaseOperator):
         dry_run: bool = False,
         request: RequestFile | None = None,
         sample: int = 0,
+        allow_deletes: str = "",
     ) -> JobReport:
         """Run the job and return its report, if it ended well.
 
@@ -114,7 +115,9 @@ class SparkJobOperator(BaseOperator):
             MillraceError: not ready, a conflict, no Spark server: the retry policy decides how long to wait.
             AirflowException: the job failed for another reason.
         """
-        report = self.run_job(context, interval, dry_run=dry_run, request=request, sample=sample)
+        report = self.run_job(
+            context, interval, dry_run=dry_run, request=request, sample=sample, allow_deletes=allow_deletes
+        )
         if error := error_of(report, self._driver_log.path):
             raise error from None
         return report
@@ -127,6 +130,7 @@ class SparkJobOperator(BaseOperator):
         dry_run: bool = False,
         request: RequestFile | None = None,
         sample: int = 0,
+        allow_deletes: str = "",
     ) -> JobReport:
         """Run the job for `interval`, with the request that it reads, and return its report, however it ended.
 
@@ -152,6 +156,7 @@ class SparkJobOperator(BaseOperator):
             dry_run=dry_run,
             request=request.save(files.report.with_suffix(".request.json")) if request else None,
             sample=sample,
+            allow_deletes=allow_deletes,
         )
         self.application = job_file(self.job.application)
         self.application_args = arguments.to_argv()

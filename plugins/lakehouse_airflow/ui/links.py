@@ -29,6 +29,7 @@ DELETES_DAG_ID = "delete_approval"
 MAINTENANCE_DAG_ID = "table_maintenance"
 REBUILD_DAG_ID = "table_rebuild"
 REPLAY_DAG_ID = "quarantine_replay"
+VACUUM_DAG_ID = "table_vacuum"
 
 REQUIRED_ACTIONS = "required_actions"
 """Airflow's page with all questions that wait for an answer."""
