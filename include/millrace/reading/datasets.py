@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Set
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -61,6 +62,13 @@ def dataset_of(delta: DeltaTable, path: LakePath) -> ds.FileSystemDataset:
         for file, promise in zip(files["path"].to_pylist(), _promises(files), strict=True)
     ]
     return ds.FileSystemDataset(fragments, schema, parquet, file_system)
+
+
+def only_files(rows: ds.FileSystemDataset, files: Set[str]) -> ds.FileSystemDataset:
+    """Return the part of a dataset that has these files, named as in the log."""
+    paths = set(map(unquote, files))
+    fragments = [fragment for fragment in rows.get_fragments() if fragment.path in paths]
+    return ds.FileSystemDataset(fragments, rows.schema, rows.format, rows.filesystem)
 
 
 def filtered_parts(delta: DeltaTable, rows: ds.FileSystemDataset, *, only_nan: bool = False) -> list[Part]:

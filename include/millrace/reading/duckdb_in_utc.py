@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from millrace.control.log.table_queries import identifiers
@@ -28,6 +30,19 @@ def duckdb_in_utc() -> DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+@contextmanager
+def spilling_duckdb(memory: str = "1GB") -> Iterator[DuckDBPyConnection]:
+    """Yield a new connection that takes so much memory, and writes what does not fit to a folder of its own.
+
+    Raises:
+        QueryError: as `duckdb_in_utc`.
+    """
+    with TemporaryDirectory() as scratch, duckdb_in_utc() as connection:
+        connection.execute(f"SET memory_limit = '{memory}'")
+        connection.execute("SET temp_directory = ?", [scratch])
+        yield connection
 
 
 def all_columns(unfit: Collection[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +19,11 @@ from millrace.inference.first_spec import flow
 from millrace.inference.suggested_rules import Past, Suggestion, suggest_rules
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.reading.certified import CertifiedTable, certified
-from millrace.reading.duckdb_in_utc import duckdb_in_utc
+from millrace.reading.duckdb_in_utc import spilling_duckdb
 from millrace.settings import Settings
 from millrace.specs.problem import did_you_mean
 
 _MOST_VERSIONS = 12
-_MEMORY = "1GB"
 _WITHOUT_VALUES = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_unique")
 """The suggested rules on a column that tell nothing of its values."""
 
@@ -47,9 +45,7 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
     past = Past([result.facts for result in results], list(_nulls_of(version, results[1:_MOST_VERSIONS])))
     fields = [field for field in version.dataset().schema if not pa.types.is_nested(field.type)]
     columns = {field.name: field.type for field in fields if not field.name.startswith("_")}
-    with TemporaryDirectory() as scratch, duckdb_in_utc() as connection:
-        connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute("SET temp_directory = ?", [scratch])
+    with spilling_duckdb() as connection:
         version.duckdb(connection).create_view("version")
         found = suggest_rules(connection, "version", columns, past)
     if spec := specs.get(table):
