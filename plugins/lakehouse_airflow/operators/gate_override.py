@@ -31,7 +31,7 @@ def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
 
 def is_restored(table: str, version: int | None) -> bool:
     """Whether an earlier version was restored after this one, which no override can then bring back."""
-    from millrace.control.gates.restore import restoring_version
+    from millrace.control.gates.verdicts import restoring_version
 
     return version is not None and restoring_version(prepare_process().paths.table(table), version) is not None
 

@@ -28,8 +28,8 @@ def run(context: JobContext) -> JobReport:
     if position is None:
         raise NotReadyError(f"{table}: there is no table to check; run the task that writes the table first")
     last = position.last
-    version, restored = last.version if last else newest_change(path), position.last_sources.restores
-    if restored is not None:
+    version, sources = last.version if last else newest_change(path), position.last_sources
+    if (restored := sources.restores) is not None and sources.repair is None:
         raise GateFailedError(
             f"{table}: there is nothing to check: the versions after {restored} were refused, and version {version} "
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."

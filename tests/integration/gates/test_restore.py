@@ -14,12 +14,13 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.overrides import override
-from millrace.control.gates.restore import undo_refused
 from millrace.control.gates.result import GateResult, Override
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.batch import Winner
 from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.planner import Planner
+from millrace.control.repair.restoring import undo_refused
 from millrace.errors import ExitCode, Outcome, OverrideError, RestoreError
 from millrace.settings import Settings
 from millrace_spark.layers.silver.silver import SilverMerge
@@ -85,16 +86,16 @@ def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_
 def test_a_commit_just_before_the_restore_is_never_removed(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.specs(silver(2, on_refusal="keep"))
     shop.run(SILVER, 2)
-    ledger = Ledger(shop.paths)
-    record = ledger.record_intent
+    ops = OpsTables(shop.paths)
+    record = ops.ledger.record_intent
 
     def overtaken(*args: Any) -> None:
         record(*args)
         shop.run(SILVER, 2, reprocess=True)
 
-    monkeypatch.setattr(ledger, "record_intent", overtaken)
+    monkeypatch.setattr(ops.ledger, "record_intent", overtaken)
     with pytest.raises(RestoreError, match="another commit came right after it"):
-        restore(shop, 2, ledger)
+        restore(shop, 2, ops)
     commit = read_commit(shop.paths.table(SILVER), 3)
     assert commit is not None
     assert commit.operation != "RESTORE"
@@ -161,10 +162,10 @@ def test_a_batch_with_an_open_refusal_is_not_finished(shop: Lakehouse) -> None:
     assert "version 3 has the rows of version 1" in shop.run(SILVER, 2).message
 
 
-def restore(shop: Lakehouse, version: int, ledger: Ledger | None = None) -> Winner:
+def restore(shop: Lakehouse, version: int, ops: OpsTables | None = None) -> Winner:
     """Undo a refused version."""
-    spec, ledger = load_catalog(shop.folder / "tables").spec(SILVER), ledger or Ledger(shop.paths)
-    return undo_refused(refusal(shop, version), spec, day(2), "by hand", shop.paths, ledger, Gates(shop.paths))
+    spec = load_catalog(shop.folder / "tables").spec(SILVER)
+    return undo_refused(refusal(shop, version), spec, day(2), "by hand", ops or OpsTables(shop.paths))
 
 
 def refusal(shop: Lakehouse, version: int) -> GateResult:

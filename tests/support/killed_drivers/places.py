@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.lake_path import LakePath
-from millrace.control.gates import restore
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
@@ -23,6 +22,7 @@ from millrace.control.ledger.ops_table import OpsTable
 from millrace.control.ledger.rebuilds import Rebuilds
 from millrace.control.log.batch import Intent, Winner
 from millrace.control.quarantine.events import QuarantineEvents, RowEvent
+from millrace.control.repair import restoring
 from millrace_spark.delta_io import tables
 from millrace_spark.layers.bronze import bronze
 from millrace_spark.layers.gold import gold
@@ -221,15 +221,15 @@ OUTCOME_RECORDED = _place("between the outcome of each row and the closing", _af
 
 RESTORE_PLACES = (
     _place("after the intent of a restore", _after(Ledger, "record_intent", _of_a_restore)),
-    RESTORED := _place("after the commit of a restore", _after(restore, "_restore")),
+    RESTORED := _place("after the commit of a restore", _after(restoring, "_restore")),
     _place("after the record of this commit", _after(Ledger, "record_committed", _of_a_restore)),
     QUARANTINE_PUT_BACK := _place(
         "after the restore of the quarantine",
-        _after(restore, "_restore_secondary", _restores_folder("silver_quarantine")),
+        _after(restoring, "_restore_secondary", _restores_folder("silver_quarantine")),
     ),
     _place(
         "after the restore of the tombstones",
-        _after(restore, "_restore_secondary", _restores_folder("silver_tombstones")),
+        _after(restoring, "_restore_secondary", _restores_folder("silver_tombstones")),
     ),
     _place("after the closing of a restore", _after(Ledger, "record_closed", _of_a_restore)),
 )

@@ -158,7 +158,7 @@ def failure_lines(reports: Iterable[JobReport], paths: LakehousePaths) -> Iterat
 def _is_undone(report: JobReport, paths: LakehousePaths) -> bool:
     """Return whether the rows before the refused version were restored, which no override then brings back."""
     # Imported here, because the Delta reader takes time to import.
-    from millrace.control.gates.restore import restoring_version
+    from millrace.control.gates.verdicts import restoring_version
 
     return restoring_version(paths.table(report.table), report.version or 0) is not None
 

@@ -15,7 +15,7 @@ def last_reads(
 ) -> list[tuple[Winner, str]]:
     """Return each batch of a source with the `spec_hash` of the batch of the table that has read it last, or "".
 
-    A batch whose rows were undone, because the gate refused them, has read nothing.
+    A batch whose rows a restore has undone has read nothing.
 
     Args:
         ledger: the ledger.
@@ -29,9 +29,8 @@ def last_reads(
     versions, of_interval = [load.version for load in loads], defaultdict[datetime, list[int]](list)
     for at, load in enumerate(loads):
         of_interval[load.intent.interval_start].append(at)
-    undone = {token for batch in batches for token in batch.intent.sources.undoes}
     specs = [""] * len(loads)
-    for intent in (batch.intent for batch in batches if batch.token not in undone):
+    for intent in (batch.intent for batch in batches):
         sources = intent.sources
         if sources.replay or sources.restores is not None or sources.source_ids.get(source) != source_id:
             continue

@@ -2,7 +2,7 @@
 
 A gate on version v covers every batch after the certified version up to v. The certified version never moves back. A
 commit that changes no data (OPTIMIZE) keeps the certificate of the version before it. A restore
-(`millrace.control.gates.restore`) gets the certificate of the version whose rows it puts back. An override
+(`millrace.control.repair.restoring`) gets the certificate of the version whose rows it puts back. An override
 (`millrace.control.gates.overrides`) is one more result of the refused version, and wins over the others.
 """
 
@@ -203,6 +203,14 @@ class Gates:
         rows = self._passed_rows(table, this_table, version - 1) if this_table else iter(())
         for _, rows_of_version in groupby(rows, itemgetter("version")):
             yield GateResult.model_validate_json(next(rows_of_version)["result"])
+
+    def certificate_of(self, table: str, version: int) -> GateResult | None:
+        """Return the certificate under which readers may use, or once could use, exactly the rows of a version."""
+        newest = next(self.certificates_below(table, version + 1), None)
+        if newest is None:
+            return None
+        equal = equal_versions(self._paths.table(table), (newest.version,), newest.version)
+        return newest if version in equal.versions else None
 
     def last_word_on(self, table: str, table_id: str, version: int) -> GateResult | None:
         """Return the newest certificate of a table with another id, if `version` still has the certified rows.

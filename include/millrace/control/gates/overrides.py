@@ -12,9 +12,8 @@ from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import lake_path
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.gates import Gates
-from millrace.control.gates.restore import restoring_version
 from millrace.control.gates.result import GateResult, Override
-from millrace.control.gates.verdicts import Verdicts, equal_versions
+from millrace.control.gates.verdicts import Verdicts, equal_versions, restoring_version
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import open_table
 from millrace.control.storage.stored_files import is_file

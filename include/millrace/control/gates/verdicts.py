@@ -136,6 +136,15 @@ def follow_log(verdicts: Verdicts, table: LakePath) -> Verdicts | None:
     return verdicts.model_copy(update={"same": equal.versions, "walked": equal.upto, "mark": mark})
 
 
+def restoring_version(table: LakePath, version: int) -> int | None:
+    """Return the version that undid `version` by a restore; None if there is none."""
+    for commit in remaining_commits(table, version):
+        restored = commit.metadata.get("sources", {}).get("restores")
+        if restored is not None and restored < version:
+            return commit.version
+    return None
+
+
 def equal_versions(table: LakePath, versions: Sequence[int], upto: int) -> EqualVersions:
     """Return the versions with the same rows as `versions`, which are complete up to version `upto`.
 

@@ -92,6 +92,10 @@ class BatchEvent(StrEnum):
     An attempt without a further event goes on, or its driver died. Only attempts to load landing files record that they
     have failed. `closing` means that a run reads landing files again to close the batch of a dead driver, and
     `outlived` that this run has lived on, whether it could close the batch or not.
+
+    A restore adds an event, with its own version, to each batch that it takes out of the table or puts back: `undone`,
+    `undone_for_good` if the landing files of the batch are not loaded again, or `redone`. The one with the highest
+    version counts.
     """
 
     INTENT = "intent"
@@ -100,6 +104,9 @@ class BatchEvent(StrEnum):
     CLOSING = "closing"
     OUTLIVED = "outlived"
     CLOSED = "closed"
+    REDONE = "redone"
+    UNDONE = "undone"
+    UNDONE_FOR_GOOD = "undone_for_good"
 
 
 class FileEvent(StrEnum):

@@ -40,7 +40,7 @@ from millrace.control.ledger.events import (
     loaded_event,
     recorded_winner,
 )
-from millrace.control.ledger.loaded_files import LoadedFiles, planned_files_query, winners_query
+from millrace.control.ledger.loaded_files import LoadedFiles, planned_files_query, undone_query, winners_query
 from millrace.control.ledger.ops_table import OpsTable
 from millrace.control.ledger.states.failed_files import FailedFiles, failed_files
 from millrace.control.ledger.states.measures import Measures, measure, newer_measures
@@ -124,6 +124,20 @@ class Ledger:
                 (WaitingRows, waiting.end if waiting else lambda _: None),
             )
 
+    def record_rewound(self, restore: Winner, undone: Iterable[Winner], redone: Iterable[Winner]) -> None:
+        """Record which batches a restore has taken out of the table, and which it has put back."""
+        is_for_good = restore.intent.sources.no_reload
+        kind = BatchEvent.UNDONE_FOR_GOOD if is_for_good else BatchEvent.UNDONE
+        events = [batch_event(kind, batch.intent, restore.version) for batch in undone]
+        events += [batch_event(BatchEvent.REDONE, batch.intent, restore.version) for batch in redone]
+        self._batches.append(events)
+
+    def undone(self, table: str, table_id: str) -> dict[str, BatchEvent]:
+        """Return the batches whose rows a restore took out of the table: token -> `undone` or `undone_for_good`."""
+        rows = [row for of_file in self._batches.results(table, undone_query(table_id)) for row in of_file.to_pylist()]
+        last = {row["token"]: BatchEvent(row["event"]) for row in sorted(rows, key=itemgetter("version"))}
+        return {token: event for token, event in last.items() if event is not BatchEvent.REDONE}
+
     def _failed_after(self, intent: Intent, stored: FailedFiles | None) -> FailedFiles | None:
         """Return the failed files after a batch, which may have loaded some of them."""
         if not intent.sources.files or (stored and stored.table_id == intent.table_id and not stored.attempts):
@@ -162,6 +176,11 @@ class Ledger:
             return Winner(end.intent, end.version)
         return self.last_recorded(table, table_id, stream)
 
+    def batch_of(self, table: str, token: str) -> Winner | None:
+        """Return the batch with a token; None if no attempt with it has become a batch."""
+        rows = self._batches.find(table, ("version", "intent"), event=[BatchEvent.COMMITTED], token=[token])
+        return recorded_winner(rows[-1]) if rows else None
+
     def last_recorded(self, table: str, table_id: str, stream: str, upto: int | None = None) -> Winner | None:
         """Return the last batch of the stream by all events; with `upto`, the last one up to this table version."""
         of_stream = _of_stream(BatchEvent.COMMITTED, table_id, stream)
@@ -197,6 +216,7 @@ class Ledger:
         return LoadedFiles(
             read_planned=lambda paths: self._files.results(table, query, path=paths),
             read_winners=partial(self._won, table, table_id),
+            read_undone=partial(self._loadable_again, table, table_id),
             facts=partial(self._loaded, table, table_id),
         )
 
@@ -209,15 +229,25 @@ class Ledger:
         return self._files.descending(table, "recorded_at", ("path",), upto, table_id=[table_id], **among)
 
     def versions(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, int]:
-        """Return the version of every attempt that became a batch, `among` some `batch_seq`: token -> version."""
+        """Return the version of every attempt that became a batch, `among` some `batch_seq`: token -> version.
+
+        Batches that a restore has undone are left out.
+        """
         columns = ("token", "version")
         rows = self._batches.find(table, columns, table_id=[table_id], event=[BatchEvent.COMMITTED], **among)
-        return {row["token"]: row["version"] for row in rows}
+        undone = self.undone(table, table_id)
+        return {row["token"]: row["version"] for row in rows if row["token"] not in undone}
 
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
-        """Return the paths of the landing files whose rows were replaced in versions (after, upto], sorted."""
-        winners = self.batches(table, table_id, after, upto)
+        """Return the paths of the landing files whose rows were replaced in versions (after, upto], sorted.
+
+        Those of batches that a restore has undone or redone in these versions are among them.
+        """
+        winners = self.batches(table, table_id, after, upto, with_undone=True)
         replacing = [winner.intent for winner in winners if winner.intent.sources.replaces_files]
+        if any(winner.intent.sources.restores is not None for winner in winners):
+            undone, redone = self.rewound(table, table_id, after, upto)
+            replacing += [winner.intent for winner in (*undone, *redone) if winner.intent.sources.files]
         return tuple(sorted({file.path for file in self._planned(table, replacing)}))
 
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
@@ -226,14 +256,58 @@ class Ledger:
         # A replay adds single rows to earlier intervals.
         return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
 
-    def batches(self, table: str, table_id: str, after: int, upto: int | None = None) -> list[Winner]:
-        """Return the batches of versions (after, upto], oldest first; `upto` None means the newest version."""
-        return self._winners(table, table_id, version=Span(after + 1, upto))
+    def batches(
+        self, table: str, table_id: str, after: int, upto: int | None = None, *, with_undone: bool = False
+    ) -> list[Winner]:
+        """Return the batches of versions (after, upto], oldest first; `upto` None means the newest version.
+
+        Batches that a restore has undone since are left out, unless they are asked for.
+        """
+        batches = self._winners(table, table_id, version=Span(after + 1, upto))
+        return batches if with_undone else self._in_force(table, table_id, batches)
+
+    def rewound(self, table: str, table_id: str, before: int, after: int) -> tuple[list[Winner], list[Winner]]:
+        """Return the batches whose rows version `before` has and version `after` has not, and those the other way.
+
+        The versions may be in any order.
+        """
+        least = min(before, after)
+        while True:
+            batches = self.batches(table, table_id, least, max(before, after), with_undone=True)
+            targets = [batch.intent.sources.restores for batch in batches]
+            earlier = min((target for target in targets if target is not None), default=least)
+            if earlier >= least:
+                break
+            least = earlier
+        # Version -> the batches after `least` whose rows it has, by token; only of the versions that matter.
+        having, of_version = dict[int, dict[str, Winner]](), dict[str, Winner]()
+        needed = sorted({before, after, *(target for target in targets if target is not None)}, reverse=True)
+        for batch in (*batches, None):
+            while needed and (batch is None or needed[-1] < batch.version):
+                having[needed.pop()] = dict(of_version)
+            if batch and (target := batch.intent.sources.restores) is not None:
+                of_version = dict(having[target])
+            elif batch:
+                of_version[batch.token] = batch
+        first, second = having[before], having[after]
+        gone = [batch for token, batch in first.items() if token not in second]
+        return gone, [batch for token, batch in second.items() if token not in first]
 
     def batches_of(self, table: str, table_id: str, starts: Collection[datetime]) -> list[Winner]:
-        """Return the batches of some intervals, oldest first, without replays, which add only single rows to them."""
+        """Return the batches of some intervals, oldest first, without replays, which add only single rows to them.
+
+        Batches that a restore has undone are left out.
+        """
         winners = self._winners(table, table_id, interval_start=starts) if starts else []
-        return [winner for winner in winners if not winner.intent.sources.replay]
+        return [winner for winner in self._in_force(table, table_id, winners) if not winner.intent.sources.replay]
+
+    def _in_force(self, table: str, table_id: str, batches: list[Winner]) -> list[Winner]:
+        undone = self.undone(table, table_id)
+        return [batch for batch in batches if batch.token not in undone] if undone else batches
+
+    def _loadable_again(self, table: str, table_id: str) -> set[str]:
+        undone = self.undone(table, table_id).items()
+        return {token for token, event in undone if event is BatchEvent.UNDONE}
 
     def _winners(self, table: str, table_id: str, **conditions: Collection[datetime] | Span) -> list[Winner]:
         event, columns = [BatchEvent.COMMITTED], ("version", "intent")
@@ -275,6 +349,7 @@ class Ledger:
         columns = ("token", "batch_seq", *FACTS)
         rows = self._files.find(table, columns, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
+        tokens -= self._loadable_again(table, table_id)
         return [file_fact(row) for row in rows if row["token"] in tokens]
 
     def _won(self, table: str, table_id: str, attempts: Mapping[str, int | None]) -> set[str]:

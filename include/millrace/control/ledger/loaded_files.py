@@ -38,6 +38,13 @@ def planned_files_query(table_id: str) -> EventQuery:
     return EventQuery(_PLANNED, (("event", is_planned), ("table_id", Among(frozenset([table_id])))))
 
 
+def undone_query(table_id: str) -> EventQuery:
+    """Return the query for the batches that restores have undone, or redone, in `ops.batches`."""
+    kinds = Among(frozenset([BatchEvent.UNDONE, BatchEvent.UNDONE_FOR_GOOD, BatchEvent.REDONE]))
+    schema = pa.schema([BATCHES.field(name) for name in ("event", "token", "version")])
+    return EventQuery(schema, (("event", kinds), ("table_id", Among(frozenset([table_id])))))
+
+
 def winners_query(table_id: str) -> EventQuery:
     """Return the query for the tokens of the attempts that became batches of a table, in `ops.batches`."""
     is_committed = Among(frozenset([BatchEvent.COMMITTED]))
@@ -52,11 +59,13 @@ class LoadedFiles:
     Attributes:
         read_planned: returns, for some paths, the planned files of the data files that can contain them.
         read_winners: returns, for some attempts (token -> number of the batch), the tokens that became batches.
+        read_undone: returns the tokens of the batches that a restore has undone, and whose files can be loaded again.
         facts: returns, for some paths, every content that was loaded under them, oldest first.
     """
 
     read_planned: Callable[[Collection[str]], Iterable[pa.Table]] = field(repr=False)
     read_winners: Callable[[Mapping[str, int | None]], Collection[str]] = field(repr=False)
+    read_undone: Callable[[], Collection[str]] = field(repr=False)
     facts: Callable[[Collection[str]], list[FileFact]] = field(repr=False)
 
     def last_of(self, paths: Collection[str]) -> dict[str, FileFact]:
@@ -87,11 +96,24 @@ class LoadedFiles:
         """Return the loaded files with these paths, oldest first."""
         files = self._planned(paths)
         numbers = dict(zip(files["token"].to_pylist(), files["batch_seq"].to_pylist(), strict=True))
-        won = pa.array({NO_TOKEN, *self.read_winners(numbers)}, pa.string())
-        return files.filter(pc.is_in(files["token"].cast(pa.string()), won))
+        won, undone = {*self.read_winners(numbers)}, {*self.read_undone()}
+        kept = _with_tokens(files, {NO_TOKEN, *won - undone})
+        if not won & undone:
+            return kept
+        # A file that was only seen again with the same content counts as loaded while that content does.
+        loaded = {content for content in zip(*_contents(_with_tokens(kept, won)), strict=True)}
+        return kept.filter(pa.array([content in loaded for content in zip(*_contents(kept), strict=True)], pa.bool_()))
 
     def _planned(self, paths: Collection[str]) -> pa.Table:
         """Return the planned and seen files with these paths, oldest first."""
         wanted = pa.array(paths, pa.string())
         planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
         return pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by(RECORDED_IN)
+
+
+def _with_tokens(files: pa.Table, tokens: Collection[str]) -> pa.Table:
+    return files.filter(pc.is_in(files["token"].cast(pa.string()), pa.array(tokens, pa.string())))
+
+
+def _contents(files: pa.Table) -> tuple[list[str], list[str]]:
+    return files["path"].to_pylist(), files["checksum"].to_pylist()

@@ -84,6 +84,22 @@ class PinnedTable(BaseModel):
     version: int
 
 
+class Repair(BaseModel):
+    """A repair that a person has asked for.
+
+    Attributes:
+        id: the digest of what the dry run showed.
+        said_by: the person.
+        why: the reason, in the words of the person.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    said_by: str
+    why: str
+
+
 class BatchSources(BaseModel):
     """The pinned sources of a batch.
 
@@ -109,9 +125,12 @@ class BatchSources(BaseModel):
         replay: the id of the quarantined rows that it replays (they are in `ops.quarantine`); such a batch reads
             nothing else, and keeps the position of the stream.
         replayed_rows: the number of these rows.
-        restores: the version whose rows it restores, since the gate refused a later version (ADR 0018); such a batch
-            reads nothing, and the next batch reads again what the batches after that version consumed.
-        undoes: the tokens of those batches.
+        restores: the version whose rows it restores, since the gate refused a later version (ADR 0018), or a person
+            repairs the table (ADR 0061); such a batch reads nothing, and the next batch reads again what the batches
+            after that version consumed.
+        undoes: the tokens of all batches after that version, also of earlier restores.
+        repair: the repair that restores it; None if the gate refused a later version.
+        no_reload: the landing files of those batches are not loaded again.
         rebuild: the id of the rebuild that replaced all rows; the ranges are the sources of the new rows.
     """
 
@@ -138,6 +157,8 @@ class BatchSources(BaseModel):
     replayed_rows: int = 0
     restores: int | None = None
     undoes: tuple[str, ...] = ()
+    repair: Repair | None = None
+    no_reload: bool = False
     rebuild: str = ""
 
     def at_same_position(self, **new: Any) -> BatchSources:

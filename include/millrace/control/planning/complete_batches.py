@@ -11,7 +11,6 @@ from datetime import timedelta
 from millrace.contracts.interval import Interval
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.gates import Gates
-from millrace.control.gates.restore import restore_obstacle
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Winner, winner_of
@@ -19,6 +18,7 @@ from millrace.control.log.delta_log import remaining_commits
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_positions
 from millrace.control.quarantine.stored_rows import QuarantinedRow
+from millrace.control.repair.restoring import restore_obstacle
 from millrace.paths import LakehousePaths
 
 
@@ -26,7 +26,7 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
     if not ops.ledger.closed_rows(last):
         return False
-    if last.intent.sources.restores is not None:
+    if last.intent.sources.restores is not None and last.intent.sources.repair is None:
         return True  # the gate has checked these rows in the version that was restored
     verdicts = ops.gates.verdicts(spec.table)
     later = (passed for passed in (verdicts.passed if verdicts else ()) if passed.version > last.version)

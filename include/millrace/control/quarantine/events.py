@@ -6,7 +6,7 @@ id of the row. The state of a row follows from its events (`millrace.control.qua
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -40,7 +40,7 @@ class RowEvent(StrEnum):
     """What happened to a quarantined row.
 
     A planned row is pinned to a replay. Its state changes only after the batch of the replay is committed and closed:
-    then it is replayed, or refused again.
+    then it is replayed, or refused again. It is undone when a restore removes the rows of that replay from the table.
     """
 
     FIXED = "fixed"
@@ -49,6 +49,7 @@ class RowEvent(StrEnum):
     PLANNED = "planned"
     REPLAYED = "replayed"
     REFUSED = "refused"
+    UNDONE = "undone"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,16 @@ class QuarantineEvents:
             outcomes = [{"row_id": row.id, "fix": row.fix, "reasons": reasons_of.get(row.id), **common} for row in rows]
             self._append(event, intent.table, intent.table_id, decision, outcomes)
 
+    def record_undone(self, restore: Winner, replays: Collection[str], decision: Decision) -> None:
+        """Record, once, that a restore has removed the rows of some replays from the table."""
+        intent = restore.intent
+        replayed = self._events.find(intent.table, table_id=[intent.table_id], event=[RowEvent.REPLAYED])
+        undone = {(row["row_id"], row["replay"]) for row in replayed if row["replay"] in replays}
+        common = {"event": RowEvent.UNDONE.value, "table": intent.table, "table_id": intent.table_id}
+        common |= {"said_by": decision.by, "why": decision.why, "run_id": decision.run_id}
+        rows = [{**common, "row_id": row_id, "replay": replay} for row_id, replay in sorted(undone)]
+        self._events.append_once(rows, f"{intent.token}/undone")
+
     def pinned_rows(self, table: str, replay: str) -> list[ReceivedRow]:
         """Return the rows of a replay."""
         rows = self._events.events(table, ("row_id", "received", "fix"), replay=replay, event=RowEvent.PLANNED)
@@ -122,8 +133,11 @@ class QuarantineEvents:
 
         A batch calls this, and no later one of its stream begins before it is closed: so these are the earlier replays.
         """
-        replayed = self._events.events(table, ("row_id", "replay"), table_id=table_id, event=RowEvent.REPLAYED)
-        keys = {(row["row_id"], row["replay"]) for row in replayed if row["replay"] != current}
+        replayed, undone = (
+            {(row["row_id"], row["replay"]) for row in self._events.events(table, ("row_id", "replay"), **of_event)}
+            for of_event in ({"table_id": table_id, "event": event} for event in (RowEvent.REPLAYED, RowEvent.UNDONE))
+        )
+        keys = {(row_id, replay) for row_id, replay in replayed - undone if replay != current}
         if not keys:
             return []
         columns = ("row_id", "replay", "received", "fix")

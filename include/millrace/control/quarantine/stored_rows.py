@@ -218,6 +218,7 @@ class RowState:
         reasons: why the last replay refused it; None if no replay did.
         replays: the replays that tried it -> the number of their batch.
         is_decided: whether a person has ever fixed, discarded or reopened it.
+        undone: the replays whose rows a restore has removed from the table.
     """
 
     status: RowStatus = RowStatus.OPEN
@@ -226,6 +227,7 @@ class RowState:
     reasons: tuple[str, ...] | None = None
     replays: Mapping[str, int] = field(default_factory=dict)
     is_decided: bool = False
+    undone: frozenset[str] = frozenset()
 
     @property
     def attempts(self) -> int:
@@ -253,6 +255,9 @@ def _next_state(state: RowState, event: Mapping[str, Any]) -> RowState:
     match RowEvent(event["event"]):
         case (RowEvent.REPLAYED | RowEvent.REFUSED) as outcome:
             return _after_replay(state, event, outcome)
+        case RowEvent.UNDONE:
+            waits = RowStatus.FIXED if state.received else RowStatus.OPEN
+            return replace(state, status=waits, undone=state.undone | {event["replay"]})
         case _ if state.status is RowStatus.REPLAYED:
             return state
         case RowEvent.DISCARDED:
@@ -265,6 +270,8 @@ def _next_state(state: RowState, event: Mapping[str, Any]) -> RowState:
 
 def _after_replay(state: RowState, event: Mapping[str, Any], outcome: RowEvent) -> RowState:
     """Return the state after a replay, whose outcome two drivers may have recorded."""
+    if event["replay"] in state.undone:
+        return state
     tried = replace(state, replays={**state.replays, event["replay"]: event["batch_seq"]})
     if RowStatus.REPLAYED in (outcome.value, state.status):
         return replace(tried, status=RowStatus.REPLAYED)

@@ -19,6 +19,7 @@ from millrace.control.gates.conservation import rows_of_rebuild
 from millrace.control.log.batch import Intent, StreamPosition, Winner
 from millrace.control.log.streams import stream_properties
 from millrace.control.quarantine.events import ReceivedRow
+from millrace.control.repair.restoring import close_restore
 from millrace_spark.delta_io.row_writes import append, read_observation, replace_where, replaced_rows
 from millrace_spark.delta_io.tables import TableShape
 from millrace_spark.layers.bronze.column_drift import ColumnDrift
@@ -153,6 +154,8 @@ class BronzeIngest:
             ConservationError: the commit of a replay does not have as many rows as were accepted.
         """
         sources = winner.intent.sources
+        if sources.restores is not None:
+            return Closing(close_restore(winner, self._context.ops), quarantine_grew=None)
         if not (sources.files or sources.offsets or sources.replay or sources.rebuild):
             return Closing(RowCounts())  # it has only taken a number
         if sources.rebuild:

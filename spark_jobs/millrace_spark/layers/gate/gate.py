@@ -17,7 +17,6 @@ from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.column_types import TYPES
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, REFERENCES
 from millrace.control.gates.judged_figures import JudgedFigures
-from millrace.control.gates.restore import undo_refused
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verdicts import Verdicts
 from millrace.control.gates.verification import failed_verification, wrong_rows_way_out
@@ -27,6 +26,7 @@ from millrace.control.log.batch import BatchSources
 from millrace.control.log.delta_log import EPOCH_START, commit_mark, read_commit, remaining_commits
 from millrace.control.log.stored_tables import open_table
 from millrace.control.log.streams import NONE, concurrency_of
+from millrace.control.repair.restoring import undo_refused
 from millrace.errors import RestoreError, TornLogError
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest
@@ -168,7 +168,7 @@ def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     args, ops = context.args, context.ops
     try:
         with context.leases.table(spec.table):
-            winner = undo_refused(refused, spec, args.interval, args.run_id, context.paths, ops.ledger, ops.gates)
+            winner = undo_refused(refused, spec, args.interval, args.run_id, ops)
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."

@@ -29,13 +29,13 @@ from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.changes.table_diff import changes_since
 from millrace.control.changes.table_properties import table_properties
 from millrace.control.gates.conservation import rows_of_rebuild
-from millrace.control.gates.restore import close_restore
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.file_layout import rows_per_file
 from millrace.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources
+from millrace.control.repair.restoring import close_restore
 from millrace.errors import SpecError
 from millrace.sql.query.reader_types import TIMESTAMP_NTZ, VARIANT, WAY_OUT
 from millrace_spark.delta_io.reads import read_version
@@ -110,7 +110,7 @@ class GoldAggregate:
     def close(self, winner: Winner) -> Closing:
         """Count the computed groups, and how many rows of the table changed."""
         if winner.intent.sources.restores is not None:
-            return Closing(close_restore(winner, self._context.paths))
+            return Closing(close_restore(winner, self._context.ops))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)

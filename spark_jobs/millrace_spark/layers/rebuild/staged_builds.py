@@ -251,8 +251,9 @@ def _contents(ops: OpsTables, table: str) -> dict[str, set[str]]:
     of_table, contents = table_id(ops.paths.table(table)), dict[str, set[str]]()
     batches = ops.ledger.batches(table, of_table, -1)
     replacing = {batch.token for batch in batches if batch.intent.sources.replaces_files}
+    undone = ops.ledger.undone(table, of_table)
     for row in ops.ledger.file_events(table, of_table):
-        if row["event"] == FileEvent.LOADED:
+        if row["event"] == FileEvent.LOADED and row["token"] not in undone:
             earlier = set() if row["token"] in replacing else contents.get(row["path"], set())
             contents[row["path"]] = {*earlier, row["checksum"]}
     return contents

@@ -17,7 +17,6 @@ from millrace.contracts.job.findings import AbsentKeys, Findings, merge_findings
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.gates.conservation import rows_of_rebuild
-from millrace.control.gates.restore import close_restore
 from millrace.control.ledger.deletes import Deletes, are_allowed, are_too_many, next_allowed_version, refusal_message
 from millrace.control.log.batch import ONE_STREAM, BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
@@ -25,6 +24,8 @@ from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
 from millrace.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
+from millrace.control.repair.following import require_followable
+from millrace.control.repair.restoring import close_restore
 from millrace.control.storage.read_cache import cached_reads
 from millrace.errors import ConservationError, DeletesRefusedError
 from millrace_spark.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
@@ -89,6 +90,7 @@ class SilverMerge:
 
         Raises:
             NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
+            BadInputError: a source was restored, and only a rebuild follows that.
         """
         paths, reprocess = self._context.paths, self._context.args.reprocess
         certified = pin_sources(self.spec, paths, self._context.ops.gates, position)
@@ -99,6 +101,8 @@ class SilverMerge:
         has_waiting = bool(self.spec.snapshot and position.last_sources.waiting)
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
             return None
+        for source, span in certified.ranges.items():
+            require_followable(self.spec, source, certified.source_ids[source], span, self._context.ops)
         rebuilt = self._rebuilt(certified.source_ids, position.last_sources.source_ids)
         whole = certified.model_copy(update={"reprocess": reprocess, "rebuilt": rebuilt})
         # Each source up to the first version for which a person has allowed deletes, else the whole source.
@@ -156,7 +160,7 @@ class SilverMerge:
             ConservationError: the commit changed a different number of rows.
         """
         if winner.intent.sources.restores is not None:
-            return Closing(close_restore(winner, self._context.paths), quarantine_grew=None)
+            return Closing(close_restore(winner, self._context.ops), quarantine_grew=None)
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner), quarantine_grew=None)
         if winner.intent.sources.reads_nothing:

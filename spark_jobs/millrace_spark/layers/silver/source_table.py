@@ -34,9 +34,10 @@ class SourceTable:
         self._path = context.paths.table(table)
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._replaced_files = cache(context.ops.ledger.replaced_files)
+        self._rewound = cache(context.ops.ledger.rewound)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
-        """Return the landing files whose rows were replaced in the versions that a batch reads."""
+        """Return the landing files whose rows were replaced, or undone, in the versions that a batch reads."""
         after, upto = sources.ranges[self.table]
         return () if after is None else self._replaced_files(self.table, sources.source_ids[self.table], after, upto)
 
@@ -74,7 +75,7 @@ class SourceTable:
         after, upto = sources.ranges[self.table]
         if after is None:
             return F.lit(True)
-        batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
+        _, batches = self._rewound(self.table, sources.source_ids[self.table], after, upto)
         # Of no tokens `isin` is false for null, too.
         return F.col(BATCH_TOKEN).isNull() | F.col(BATCH_TOKEN).isin([batch.token for batch in batches])
 
@@ -89,11 +90,12 @@ class SourceTable:
     def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
         """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now.
 
-        Where the changes of these versions are gone, or were not kept, the batches of the rows tell which are new. A
-        row that was read before must not come again: it may have been refused, and wait in quarantine.
+        Where the changes of these versions are gone, or were not kept, or a restore is among them, the batches of the
+        rows tell which are new. A row that was read before must not come again: it may have been refused, and wait in
+        quarantine.
         """
         after, upto = sources.ranges[self.table]
-        appended = read_appended(session, self._path, after, upto)
+        appended = None if self._has_restore(sources) else read_appended(session, self._path, after, upto)
         if appended is None:
             rows = self.rows(session, sources).where(self.has_arrived(sources))
         else:
@@ -103,6 +105,13 @@ class SourceTable:
             return rows
         of_replaced = F.col(SOURCE_FILE).isin(*replaced)
         return rows.where(~of_replaced).unionByName(self.rows(session, sources).where(of_replaced))
+
+    def _has_restore(self, sources: BatchSources) -> bool:
+        after, upto = sources.ranges[self.table]
+        if after is None:
+            return False
+        batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
+        return any(batch.intent.sources.restores is not None for batch in batches)
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return with_source_table(rows, self._name)

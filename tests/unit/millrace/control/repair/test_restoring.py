@@ -8,12 +8,14 @@ import pytest
 from deltalake import DeltaTable
 
 from millrace.control.gates.gates import Gates
-from millrace.control.gates.restore import restore_obstacle, restoring_version, undo_refused
 from millrace.control.gates.result import GateResult
+from millrace.control.gates.verdicts import restoring_version
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import resolve
 from millrace.control.log.batch import BatchSources, Stream, Winner
 from millrace.control.log.delta_log import latest_version
+from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.restoring import restore_obstacle, undo_refused
 from millrace.errors import RestoreError
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
@@ -25,8 +27,7 @@ SOURCE, TABLE = "bronze.orders", SPEC.table
 
 def restore(root: Path) -> Winner:
     """Undo the newest refused version."""
-    paths = LakehousePaths(root)
-    return undo_refused(refusal(root), SPEC, day(), "run of the restore", paths, Ledger(paths), Gates(paths))
+    return undo_refused(refusal(root), SPEC, day(), "run of the restore", OpsTables(LakehousePaths(root)))
 
 
 def refusal(root: Path) -> GateResult:

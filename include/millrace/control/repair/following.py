@@ -1,0 +1,50 @@
+"""Whether a silver table follows a restore of its source by its next run, or has to be rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millrace.contracts.spec.table_spec import SilverSpec
+from millrace.control.log.batch import Winner
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import BadInputError
+
+
+def why_rebuild(spec: SilverSpec, batches: Iterable[Winner]) -> str:
+    """Return why a silver table cannot unread batches of its source; empty if its next run does.
+
+    The next run computes the keys of undone rows again from all remaining rows of the source, as after a landing file
+    that was replaced (ADR 11).
+    """
+    for batch in batches:
+        sources = batch.intent.sources
+        if spec.snapshot:
+            return "it reads full snapshots, each of which replaces the one before"
+        if sources.replay:
+            return f"batch {batch.batch_seq} of its source is a replay of quarantined rows"
+        if sources.offsets:
+            return f"batch {batch.batch_seq} of its source has Kafka messages, whose refused rows would stay"
+    return ""
+
+
+def require_followable(
+    spec: SilverSpec, source: str, source_id: str, span: tuple[int | None, int], ops: OpsTables
+) -> None:
+    """Require that a run follows the restores of a source in versions (after, upto] of it.
+
+    Raises:
+        BadInputError: only a rebuild does.
+    """
+    after, upto = span
+    if after is None or after == upto:
+        return
+    batches = ops.ledger.batches(source, source_id, after, upto)
+    if all(batch.intent.sources.restores is None for batch in batches):
+        return
+    undone, redone = ops.ledger.rewound(source, source_id, after, upto)
+    of_restores = [*undone, *(batch for batch in redone if batch.version <= after)]
+    if reason := why_rebuild(spec, of_restores):
+        raise BadInputError(
+            f"{spec.table}: {source} was restored, and a run cannot follow that: {reason}",
+            f"lakehouse rebuild {spec.table} --downstream",
+        )
