@@ -14,6 +14,7 @@ from lakehouse_airflow.ui.links import (
     REBUILD_DAG_ID,
     REPLAY_DAG_ID,
     REQUIRED_ACTIONS,
+    VACUUM_DAG_ID,
     airflow_path,
     backfill_form_path,
     backfill_plan_path,
@@ -47,6 +48,7 @@ __all__ = [
     "style_path",
     "table_path",
     "task_path",
+    "vacuum_path",
 ]
 
 FORMS = {
@@ -114,6 +116,11 @@ def quarantine_path(table: str, reason: str) -> str:
 def replay_path(table: str, reason: str) -> str:
     """Return the address of the form that replays the rows of a table that wait for a reason."""
     return trigger_path(REPLAY_DAG_ID, table=table, reason=reason)
+
+
+def vacuum_path(table: str) -> str:
+    """Return the address of the form that deletes the old files of a table, if a person approves."""
+    return trigger_path(VACUUM_DAG_ID, table=table)
 
 
 def again_path(dag_id: str, form: Mapping[str, Any], **changed: Any) -> str:

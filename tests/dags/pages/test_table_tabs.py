@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from fastapi.testclient import TestClient
 
 from lakehouse_airflow.pages import table_page
-from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID, VACUUM_DAG_ID, table_path, trigger_path
 from millrace.clock import utc_now
+from millrace.control.ledger.holds import HoldEvent, Holds
 from millrace.control.ledger.resolution import table_id
 from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from millrace.settings import Settings
@@ -53,6 +57,29 @@ def test_the_storage_shows_for_whose_sake_vacuum_is_refused(
     monkeypatch.setattr(table_page, "utc_now", lambda: utc_now() + timedelta(days=16))
     assert "ago VACUUM is refused" in show(server, path).row(reader)
     assert "cut off readers of the certified version (version 1)" in text(server, path)
+
+
+def test_the_storage_shows_holds_and_the_form_of_a_vacuum_that_a_person_has_to_allow(server: TestClient) -> None:
+    path, settings = table_path("silver.orders", "storage"), Settings()
+    old = Path(str(settings.paths.table("silver.orders"))) / "old.parquet"
+    old.touch()
+    os.utime(old, (0, 0))
+    holds, form = Holds(settings.paths), trigger_path(VACUUM_DAG_ID, table="silver.orders")
+    assert form not in show(server, path).links, "it keeps old files for 30 days"
+    holds.record(HoldEvent.SET, "case-17", ["silver.orders"], said_by="ann", why=EVIL)
+    page = show(server, path)
+    assert "ann set the hold case-17 " in page.words
+    assert f" ago, so that nothing is deleted: {EVIL}" in page.words
+    holds.record(HoldEvent.RELEASED, "case-17", ["silver.orders"], said_by="ann", why="closed")
+    assert "the hold case-17" not in text(server, path)
+    spec = next(settings.tables.rglob("silver/**/orders.yaml"))
+    stated = spec.read_text()
+    spec.write_text(f"{stated}\nmaintenance: {{vacuum: {{retain: 24 hours}}}}\n")
+    DeltaTable(str(old.parent)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 24 hours"})
+    try:
+        assert form in show(server, path).links
+    finally:
+        spec.write_text(stated)
 
 
 def test_a_rule_has_its_result_and_the_values_that_fail(server: TestClient) -> None:

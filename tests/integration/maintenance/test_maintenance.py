@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +17,9 @@ import pytest
 from deltalake import DeltaTable
 
 import millrace
+from embedded.clone import CLONE
 from embedded.spark.server import SparkServer
+from millrace.cli.runs.driver import driver_command
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.lake_path import LakePath
@@ -28,7 +32,9 @@ from millrace.control.maintenance.maintained import Maintained
 from millrace.control.maintenance.old_files import RETENTION_PROPERTY, OldFile, old_files, oldest_whole
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import files_below
+from millrace.driver_environment import driver_environment, own_spark
 from millrace.errors import ExitCode, Outcome
+from millrace.settings import Settings
 from millrace_spark.jobs.maintain_tables import maintain_tables
 from millrace_spark.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
@@ -301,6 +307,38 @@ def test_what_a_table_keeps_for_less_than_a_week_is_deleted_only_if_a_person_all
     assert [mark["maintenance"]["allowed_by"] for mark in marks] == ["bob"], "the commit says who"
     assert stays == 3
     assert [is_whole(path, version) for version in range(1, 5)] == [False, False, True, True]
+
+
+@pytest.mark.slow
+def test_a_vacuum_that_is_killed_has_deleted_only_what_was_due_and_the_next_one_goes_on(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
+    old = aged(shop, tmp_path / "old", SILVER, upto=1, days=40)
+    path, long_ago = old.paths.table(SILVER), time.time() - 31 * DAY_S
+    for number in range(10_000):
+        stray = path / f"part-{number}.parquet"
+        stray.touch()
+        os.utime(stray, (long_ago, long_ago))
+    before, due = files(old, SILVER), {file.path for file in due_files(old)}
+    assert len(due) >= 10_000
+    # A JVM of its own, which dies with the driver.
+    environment = driver_environment(os.environ, "local[1]", own_spark())
+    settings = Settings(root=old.paths.root, jars=CLONE / ".jars")
+    command = driver_command(settings, Job.TABLE_VACUUM.application, old.args(SILVER, 2), {})
+    with subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL) as driver:
+        try:
+            all_there = len(os.listdir(path))
+            while driver.poll() is None and len(os.listdir(path)) == all_there:
+                time.sleep(0.005)
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+    gone = before - files(old, SILVER)
+    assert 0 < len(gone) < len(due), "it was killed too late"
+    assert gone <= due
+    assert [is_whole(path, version) for version in (1, 2)] == [True, True]
+    report = old.run(SILVER, 2, job=Job.TABLE_VACUUM)
+    assert (report.outcome, report.details["files"]) == (Outcome.COMMITTED, len(due) - len(gone)), report.message
+    assert before - files(old, SILVER) == due
 
 
 def is_whole(path: LakePath, version: int) -> bool:
