@@ -17,7 +17,7 @@ from millrace.cli.holds import hold
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
 from millrace.cli.quarantine.commands import quarantine
-from millrace.cli.table_commands import diff, gate, health, lineage, query, rebuild, verify, views
+from millrace.cli.table_commands import diff, gate, health, lineage, query, rebuild, table_diff, verify, views
 from millrace.contracts.counted import counted
 from millrace.contracts.file_status import FileStatus
 from millrace.errors import ExitCode
@@ -212,6 +212,7 @@ def tables(as_json: AsJson = False) -> None:
 
 
 app.command()(query)
+app.command(name="table-diff")(table_diff)
 app.command()(views)
 
 

@@ -166,6 +166,59 @@ def query(
     run_query(opened, Output(limit, as_csv, as_json, parquet))
 
 
+def table_diff(
+    first: Annotated[
+        str,
+        typer.Argument(
+            help="A table; at its certified version, or [bold]@5[/bold], [bold]@newest[/bold], or as certified at "
+            "[bold]@2013-01-04T06:00Z[/bold].",
+            autocompletion=table_names,
+        ),
+    ],
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            help="What to compare it with; by default the same table, certified.", autocompletion=table_names
+        ),
+    ] = None,
+    other_root: Annotated[
+        str | None, typer.Option(metavar="ROOT", help="The lakehouse of the second one, a folder or s3://...")
+    ] = None,
+    key: Annotated[
+        str, typer.Option(help="Columns that identify a row, as a,b; by default those of the spec, else whole rows.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=0, help="The most examples of each kind, and partitions.")] = 5,
+    own_columns: Annotated[
+        bool, typer.Option("--own-columns", help="Compare what Millrace adds to rows, too, such as _batch_token.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two versions of a table, or two tables: rows that were added, removed and changed, by key. No Spark.
+
+    For example `lakehouse table-diff silver.orders@5 silver.orders@7`.
+
+    The exit code is 0 if they are equal, 1 if they differ; any other means that they were not compared.
+    """
+    from millrace.cli.output import show_error
+    from millrace.cli.reading.table_diff import Options, show_difference
+    from millrace.errors import MillraceError
+    from millrace.reading.certified import lakehouse_at
+    from millrace.settings import Settings
+
+    if second is None and other_root is None and "@" not in first:
+        raise typer.BadParameter(f"compare {first} with what? Write `{first}@5 {first}@7`, another table, --other-root")
+    options = Options(tuple(name.strip() for name in key.split(",") if name.strip()), limit, own_columns, as_json)
+    try:
+        other = lakehouse_at(other_root) if other_root else None
+        code = show_difference(first, second or first.partition("@")[0], other, Settings(), options)
+    except MillraceError as error:
+        if error.exit_code != ExitCode.FAILED:
+            raise
+        show_error(error)
+        code = ExitCode.WRONG_USAGE
+    raise typer.Exit(code)
+
+
 def views(
     engine: Annotated[Engine, typer.Option(help="The engine whose SQL to print.")] = Engine.DUCKDB,
     write: Annotated[

@@ -35,6 +35,15 @@ def column_names(spec: AnySpec) -> tuple[str, ...]:
     return (*spec.group_by, *spec.measures, *spec.query_columns) if isinstance(spec, GoldSpec) else tuple(spec.columns)
 
 
+def row_key(spec: AnySpec) -> tuple[str, ...]:
+    """Return the columns that identify a row of the table; none of bronze, and of gold with a query."""
+    if isinstance(spec, SilverQuerySpec):
+        return spec.keys
+    if isinstance(spec, SilverSpec):
+        return (*spec.keys, *spec.period_columns[:1])
+    return tuple(spec.group_by) if isinstance(spec, GoldSpec) else ()
+
+
 def described_columns(spec: AnySpec) -> list[DescribedColumn]:
     """Return the columns that the table stores, in their order."""
     if isinstance(spec, GoldSpec):

@@ -164,22 +164,36 @@ def lakehouse_at(root: object = None) -> LakehousePaths:
         raise QueryError(str(error), _PLACES) from error
 
 
+def require_table(table: str, paths: LakehousePaths) -> None:
+    """Check that a lakehouse has a table.
+
+    Raises:
+        UnknownNameError: it has not.
+    """
+    _require_name(table)
+    if not is_table(paths.table(table)):
+        known = tables_in(paths.root)
+        raise UnknownNameError(
+            f"there is no table {table} in {paths.root}", did_you_mean(table, known) if known else _PLACES
+        )
+
+
+def _require_name(table: str) -> None:
+    if not TABLE.fullmatch(table):
+        raise UnknownNameError(f"{table!r} is not the name of a table", "Write <layer>.<name>, as in silver.flights.")
+
+
 def _require_offset(at: datetime | None) -> None:
     if at is not None and at.tzinfo is None:
         raise QueryError(f"the time {at} has no offset from UTC", f"Write {at.isoformat()}Z for UTC.")
 
 
 def _certified(table: str, gates: Gates, paths: LakehousePaths, at: datetime | None) -> CertifiedTable:
-    if not TABLE.fullmatch(table):
-        raise UnknownNameError(f"{table!r} is not the name of a table", "Write <layer>.<name>, as in silver.flights.")
+    _require_name(table)
     found = _certified_now(table, gates, paths) if at is None else _certified_at(table, at, gates, paths)
     if found is not None:
         return found
-    if not is_table(paths.table(table)):
-        known = tables_in(paths.root)
-        raise UnknownNameError(
-            f"there is no table {table} in {paths.root}", did_you_mean(table, known) if known else _PLACES
-        )
+    require_table(table, paths)
     if at is not None:
         raise NotReadyError(f"{table}: no version was certified at {at:{MINUTE}}", "Read a later time.")
     raise NotReadyError(f"{table}: no version is certified", *_ways_out(table, gates))
