@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from lakehouse_airflow.pages import paths
 from lakehouse_airflow.pages.small_charts import sparkline
 from millrace.clock import utc_now
-from millrace.contracts.counted import counted
+from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.time_format import ISO_SECOND, MINUTE
 from millrace.overview.observations import observed_text
 
@@ -137,6 +137,7 @@ _TEMPLATES.filters.update(
     breakable=breakable,
     counted=counted,
     how_long=how_long,
+    in_bytes=in_bytes,
     number=number,
     duration=duration,
 )

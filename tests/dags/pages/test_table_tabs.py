@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from fastapi.testclient import TestClient
 
 from lakehouse_airflow.pages import table_page
-from lakehouse_airflow.ui.links import REPLAY_DAG_ID, VACUUM_DAG_ID, table_path, trigger_path
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID, VACUUM_DAG_ID, lakehouse_path, table_path, trigger_path
 from millrace.clock import utc_now
 from millrace.control.ledger.holds import HoldEvent, Holds
 from millrace.control.ledger.resolution import table_id
+from millrace.control.maintenance.health import StorageState
+from millrace.control.maintenance.health_days import HealthDay, HealthDays
+from millrace.control.ops_tables import OpsTables
 from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from millrace.settings import Settings
 from tests.support.airflow.logins import login
@@ -24,6 +28,7 @@ from tests.support.ledger.quarantine_rows import quarantine, refused
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
+MEASURES: dict[str, Any] = {"storage": StorageState.TO_MAINTAIN, "small_files": 1, "old_size": 2500, "log_size": 1}
 ROW = f"{table_path('bronze.orders', 'quarantine')}?row=r1"
 
 
@@ -80,6 +85,19 @@ def test_the_storage_shows_holds_and_the_form_of_a_vacuum_that_a_person_has_to_a
         assert form in show(server, path).links
     finally:
         spec.write_text(stated)
+
+
+def test_the_storage_has_the_trend_of_the_last_days_and_the_lakehouse_what_the_last_one_found(
+    server: TestClient,
+) -> None:
+    paths = Settings().paths
+    days = tuple(HealthDay(day=date(2026, 1, n), files=n, size=n * 10**6, **MEASURES) for n in (3, 5))
+    stored = HealthDays(table_id=table_id(paths.table("bronze.orders")), days=days)
+    OpsTables(paths).states.change("bronze.orders", (HealthDays, lambda _: stored))
+    trend = text(server, table_path("bronze.orders", "storage")).partition("On the days of maintenance ")[2]
+    expected = ("Files 5", "Small files 1", "Size 5.0 MB", "Old files 2.5 kB")
+    assert [words for words in expected if words not in trend] == []
+    assert "to be maintained on 2026-01-05" in show(server, lakehouse_path("tables")).row("bronze.orders")
 
 
 def test_a_rule_has_its_result_and_the_values_that_fail(server: TestClient) -> None:

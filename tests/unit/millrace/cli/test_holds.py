@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from millrace.catalog import load_catalog
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.ledger.delta_tables import append, create_table
+from tests.support.ledger.delta_tables import append, create_table_of
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 ORDERS = "silver.orders"
@@ -23,7 +24,7 @@ ORDERS = "silver.orders"
 def path(settings: Settings) -> Path:
     """A table with a file that is due, and with a quarantine."""
     path = Path(str(settings.paths.table(ORDERS)))
-    create_table(path)
+    create_table_of(load_catalog(settings.tables).spec(ORDERS), path)
     append(path)
     (path / "stray.parquet").write_bytes(b"12345")
     os.utime(path / "stray.parquet", (0, 0))
