@@ -247,7 +247,7 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     listed, metadata, stored = logged_files(delta), delta.metadata(), list(files_below(path))
     files = data_files(listed, known.ordered_ms(spec.zorder_by))
     layout, partitions = layout_of_files(files, spec), len({file.partition for file in files})
-    kept, readers = old_files(path, delta, stored, now, retention_of(spec)), readers_of(spec, catalog, ops.paths)
+    kept, readers = old_files(path, delta, stored, now, retention_of(spec)), readers_of(spec, catalog, ops)
     return TableHealth(
         table=spec.table,
         version=delta.version(),

@@ -14,10 +14,9 @@ from millrace.contracts.counted import counted
 from millrace.contracts.spec.common_settings import TableSpec
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.values import LAYERS
-from millrace.control.gates.gates import Gates
-from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import remaining_commits
+from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
 from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import MaybeInvalidSpec
@@ -55,11 +54,11 @@ def length_of(retention: timedelta) -> str:
     return counted(days, "day") if not rest else counted(round(retention / timedelta(hours=1)), "hour")
 
 
-def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
+def readers_of(spec: TableSpec, catalog: Catalog, ops: OpsTables) -> tuple[Reader, ...]:
     """Return the readers of the certified version, and each downstream table at the version that it still needs."""
-    certified = Gates(paths).certified(spec.table)
+    certified, paths = ops.gates.certified(spec.table), ops.paths
     positions = {CERTIFIED_READERS: certified} if certified is not None else {}
-    ledger, path = Ledger(paths), paths.table(spec.table)
+    ledger, path = ops.ledger, paths.table(spec.table)
     readers: list[MaybeInvalidSpec] = [catalog.specs[name] for name in catalog.graph.readers.get(spec.table, ())]
     # An invalid spec may not state what it reads; the log of its table has what it has read.
     for other in (*readers, *(invalid for invalid in catalog.invalid.values() if invalid.layer in LAYERS)):

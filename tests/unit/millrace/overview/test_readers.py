@@ -9,6 +9,7 @@ import pytest
 
 from millrace.control.ledger.states import recent_batches
 from millrace.control.maintenance.retention import CERTIFIED_READERS, readers_of
+from millrace.control.ops_tables import OpsTables
 from millrace.overview import lakehouse
 from millrace.overview.attention import Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
@@ -55,7 +56,7 @@ def table(root: Path, name: str = BRONZE.table, now: datetime = NOW) -> TableOve
 
 def test_the_readers_are_those_that_vacuum_finds(root: Path) -> None:
     found = table(root).readers
-    by_logs = readers_of(BRONZE, catalog_of(BRONZE, SILVER), LakehousePaths(root))
+    by_logs = readers_of(BRONZE, catalog_of(BRONZE, SILVER), OpsTables(LakehousePaths(root)))
     assert [(each.name, each.version) for each in found] == [(each.name, each.version) for each in by_logs]
     assert [each.name for each in found] == [CERTIFIED_READERS, "silver.orders"]
     assert [each.since is None for each in found] == [each.since is None for each in by_logs] == [True, False]

@@ -13,6 +13,7 @@ from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import BatchSources, PinnedTable
 from millrace.control.log.delta_log import read_commit
 from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
+from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import InvalidSpec
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_document, silver_spec
@@ -32,7 +33,7 @@ def certify(paths: LakehousePaths) -> int:
 
 def readers(paths: LakehousePaths) -> dict[str, Reader]:
     before = file_contents(paths.root)
-    found = {reader.name: reader for reader in readers_of(BRONZE, CATALOG, paths)}
+    found = {reader.name: reader for reader in readers_of(BRONZE, CATALOG, OpsTables(paths))}
     assert file_contents(paths.root) == before
     return found
 
@@ -79,7 +80,7 @@ def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: Lakehouse
         "silver.orders": Reader("silver.orders", consumed, since=None),
     }
     refused = InvalidSpec("silver.orders", "shop", problems=())
-    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, invalid={"silver.orders": refused}), paths)
+    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, invalid={"silver.orders": refused}), OpsTables(paths))
     assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"], "an invalid spec changes nothing"
 
 
@@ -88,7 +89,7 @@ def test_a_downstream_table_reads_the_version_that_its_last_batch_consumed(paths
     other = silver_spec(table="silver.planes", source="bronze.planes")
     load_batch(paths.root, other, sources=sources_reading(paths.root, bronze__orders=(None, first)))
     load_batch(paths.root, SILVER)
-    found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
+    found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), OpsTables(paths))
     assert [reader.name for reader in found] == [CERTIFIED], "one names another source, one has read nothing"
     load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, first)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
@@ -113,7 +114,7 @@ def test_a_table_whose_rows_refer_to_it_reads_the_pinned_version_until_its_batch
     winner = load_batch(paths.root, referring, sources=sources, closed=False)
 
     def found() -> dict[str, Reader]:
-        return {reader.name: reader for reader in readers_of(BRONZE, catalog_of(BRONZE, referring), paths)}
+        return {reader.name: reader for reader in readers_of(BRONZE, catalog_of(BRONZE, referring), OpsTables(paths))}
 
     assert found()["silver.returns"] == Reader("silver.returns", pinned, since=made_at(paths, later))
     Ledger(paths).record_closed(winner, RowCounts(read=1, applied=1, inserted=1))

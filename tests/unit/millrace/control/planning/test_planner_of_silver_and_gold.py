@@ -128,7 +128,7 @@ def test_the_position_of_the_table_has_the_sources_of_all_streams_and_each_sourc
     assert position.last_sources.ranges == {"bronze.eu": (None, 2), "bronze.us": (None, 1)}
     reader = LakehouseReader(paths, streams / "specs")
     for source, version in ((EU, 2), (US, 1)):
-        found = readers_of(source, catalog_of(EU, US, BY_COUNTRY), paths)
+        found = readers_of(source, catalog_of(EU, US, BY_COUNTRY), OpsTables(paths))
         needed = [(CERTIFIED_READERS, 2), (BY_COUNTRY.table, version)]
         assert [(reader.name, reader.version) for reader in found] == needed, "what VACUUM keeps"
         overview = reader.read_table(source.table, datetime.now(UTC), no_failed_tasks)
