@@ -20,6 +20,7 @@ from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.changes.table_properties import PropertyChange, changes_of_properties, differing
 from millrace.control.ledger.holds import Hold
 from millrace.control.log.delta_log import COMMIT, versions_in
+from millrace.control.log.followed_tables import newest_table
 from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
 from millrace.control.maintenance.file_layout import MIB, FileLayout, Rewrite, data_files, layout_of_files
 from millrace.control.maintenance.maintained import Maintained, maintained
@@ -240,7 +241,8 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     """
     path = ops.paths.table(spec.table)
     try:
-        delta = open_table(path)
+        newest = newest_table(path)  # which the streams of its readers ask for as well: opening it is what costs
+        delta = newest.definition if newest.definition.version() == newest.version else open_table(path)
     except TableNotFoundError:
         return None
     known = maintained(ops, spec.table, identity(delta))
