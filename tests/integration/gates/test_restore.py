@@ -187,7 +187,7 @@ def deleted(shop: Lakehouse) -> object:
 
 
 def vacuum(shop: Lakehouse, at: datetime) -> JobReport:
-    report = shop.run(SILVER, 2, Job.TABLE_VACUUM, at)
+    report = shop.run(SILVER, 2, Job.TABLE_VACUUM, at, allow_deletes="ann")
     assert report.exit_code is ExitCode.OK, report.message
     return report
 
