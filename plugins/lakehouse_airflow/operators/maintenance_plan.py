@@ -52,6 +52,7 @@ class MaintenancePlanOperator(BaseOperator):
         # Imported here: parsing a DAG file must not load the Delta reader.
         from millrace.catalog import load_catalog
         from millrace.control.maintenance.health_days import keep_health
+        from millrace.control.maintenance.holding import keep_log
         from millrace.control.maintenance.plan import actions_of_run, planned_table
         from millrace.control.ops_tables import OpsTables
         from millrace.control.storage.read_cache import cached_reads
@@ -63,6 +64,8 @@ class MaintenancePlanOperator(BaseOperator):
             try:
                 with cached_reads():
                     table = planned_table(spec, catalog, ops, now)
+                if table and table.health.holds:
+                    keep_log(spec.table, ops, context["run_id"])
             except (NotReadyError, StorageError):
                 raise
             except Exception as error:

@@ -19,6 +19,7 @@ from millrace.contracts.job.args import WRITER_OF_LAYER
 from millrace.contracts.job.interval_args import MOST_TIME, DomainArgs, IntervalsArgs, MaintenanceArgs
 from millrace.contracts.job.report import JobReport
 from millrace.control.maintenance.health_days import keep_health
+from millrace.control.maintenance.holding import keep_log
 from millrace.control.maintenance.plan import actions_of_run
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
@@ -104,9 +105,11 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     """
     paths, out = settings.paths, console()
     measured = measure_tables(selection.catalog, selection.specs, settings)
-    chosen = actions_of_run(measured.tables, is_allowed=bool(allow_deletes))
+    chosen, run_id = actions_of_run(measured.tables, is_allowed=bool(allow_deletes)), new_run_id(measured.at)
     ops = OpsTables(paths)
     for each in measured.tables:
+        if each.health.holds:
+            keep_log(each.table, ops, run_id)
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
     asked = [action for table in measured.tables for action in table.actions if action.needs_approval]
@@ -122,7 +125,7 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
     if not chosen:
         return code
-    common = _arguments(selection, settings, new_run_id(measured.at), "maintenance")
+    common = _arguments(selection, settings, run_id, "maintenance")
     own = {
         "table": [action.table for action in chosen],
         "job": [action.step.job for action in chosen],

@@ -41,7 +41,17 @@ def hold_tables(name: str, tables: Sequence[str], *, said_by: str, why: str, run
     new = [table for table in tables if all(hold.name != name for hold in ops.holds.on(table))]
     ops.holds.record(HoldEvent.SET, name, new, said_by=said_by, why=why)
     for table in tables:
-        _set_log_cleaning(table, ops, run_id, cleans=False)
+        _set_log_cleaning(_folders(table, ops), table, ops, run_id, cleans=False)
+
+
+def keep_log(table: str, ops: OpsTables, run_id: str) -> None:
+    """Keep the log of a held table, and of those beside it, if one of them was built after the hold was set.
+
+    Raises:
+        LeaseLostError: a writer held the lease of the table for too long.
+    """
+    if folders := [folder for folder in _folders(table, ops) if _cleans_log(folder)]:
+        _set_log_cleaning(folders, table, ops, run_id, cleans=False)
 
 
 def release_hold(name: str, *, said_by: str, why: str, run_id: str, ops: OpsTables) -> list[str]:
@@ -55,18 +65,28 @@ def release_hold(name: str, *, said_by: str, why: str, run_id: str, ops: OpsTabl
     ops.holds.record(HoldEvent.RELEASED, name, tables, said_by=said_by, why=why)
     for table in tables:
         if not ops.holds.on(table):
-            _set_log_cleaning(table, ops, run_id, cleans=True)
+            _set_log_cleaning(_folders(table, ops), table, ops, run_id, cleans=True)
     return tables
 
 
-def _set_log_cleaning(table: str, ops: OpsTables, run_id: str, *, cleans: bool) -> None:
+def _folders(table: str, ops: OpsTables) -> list[LakePath]:
+    """Return the folders of a table and of those beside it, as far as they exist."""
     path = ops.paths.table(table)
     if not is_table(path):
-        return
+        return []
     beside = beside_folders(table, identity(open_table(path, without_files=True)), ops.paths).values()
+    return [path, *filter(is_table, beside)]
+
+
+def _cleans_log(path: LakePath) -> bool:
+    return open_table(path, without_files=True).metadata().configuration.get(_CLEANS_LOG, "true") != "false"
+
+
+def _set_log_cleaning(folders: Sequence[LakePath], table: str, ops: OpsTables, run_id: str, *, cleans: bool) -> None:
     with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
-        for folder in (path, *filter(is_table, beside)):
-            _set_property(folder, str(cleans).lower(), run_id)
+        for folder in folders:
+            if _cleans_log(folder) is not cleans:
+                _set_property(folder, str(cleans).lower(), run_id)
 
 
 # A batch of another stream of the table may commit in between.
@@ -77,11 +97,8 @@ def _set_log_cleaning(table: str, ops: OpsTables, run_id: str, *, cleans: bool) 
     reraise=True,
 )
 def _set_property(path: LakePath, value: str, run_id: str) -> None:
-    delta = open_table(path, without_files=True)
-    if delta.metadata().configuration.get(_CLEANS_LOG, "true") == value:
-        return
     mark = json.dumps({MAINTENANCE_KEY: {"run_id": run_id, "token": new_token()}})
-    delta.alter.set_table_properties(
+    open_table(path, without_files=True).alter.set_table_properties(
         {_CLEANS_LOG: value},
         commit_properties=CommitProperties(custom_metadata={"userMetadata": mark}),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),

@@ -70,6 +70,19 @@ def test_nothing_of_a_held_table_is_deleted_until_its_last_hold_is_released(
     assert OpsTables(settings.paths).holds.active() == []
 
 
+def test_a_table_that_was_built_after_the_hold_keeps_its_log_from_the_next_maintenance_on(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
+    path = Path(str(settings.paths.table(ORDERS)))
+    create_table(path)
+    quarantine(settings.paths, ORDERS, refused(1))
+    for version in (1, 1):
+        assert lakehouse("maintain", "--table", ORDERS).exit_code == 0
+        assert cleans_log(path) == cleans_log(Path(str(settings.paths.quarantine(ORDERS)))) == "false"
+        assert DeltaTable(str(path)).version() == version, "once"
+
+
 def test_a_hold_of_an_unknown_table_and_the_release_of_an_unknown_hold_are_refused(
     lakehouse: Lakehouse, settings: Settings
 ) -> None:

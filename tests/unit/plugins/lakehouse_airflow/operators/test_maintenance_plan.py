@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
+from deltalake import DeltaTable
 
 from lakehouse_airflow.operators.maintenance_plan import MaintenancePlanOperator
 from lakehouse_airflow.operators.table_maintenance import PlannedMaintenanceOperator, TableMaintenanceOperator
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import Job, JobArgs
+from millrace.control.ledger.holds import HoldEvent
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.health_days import HealthDays
 from millrace.control.maintenance.maintained import Maintained
@@ -79,6 +81,9 @@ def test_a_scheduled_run_deletes_without_a_question_and_begins_nothing_after_its
     arguments = JobArgs.from_argv(task.application_args)
     assert (arguments.dry_run, arguments.allow_deletes) == (False, "")
     assert known(ops).planned_at is not None, "so that other tables have their turn next"
+    ops.holds.record(HoldEvent.SET, "case-17", ["bronze.orders"], said_by="ann", why="court order")
+    assert MaintenancePlanOperator(task_id="plan").execute(context) == []
+    assert DeltaTable(str(path)).metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
 
 
 def known(ops: OpsTables) -> Maintained:
