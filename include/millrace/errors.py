@@ -123,6 +123,10 @@ class RestoreError(MillraceError):
     """Raised when the rows before a refused version cannot be restored: none was certified, or a newer one exists."""
 
 
+class RepairError(BadInputError):
+    """Raised when a table cannot be repaired as asked, or a repair would do something else than what was shown."""
+
+
 class NotReadyError(MillraceError):
     """Raised when the source of an interval has not arrived yet; a later retry can succeed."""
 

@@ -17,6 +17,7 @@ from millrace.cli.holds import hold
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
 from millrace.cli.quarantine.commands import quarantine
+from millrace.cli.repair.commands import repair
 from millrace.cli.table_commands import diff, gate, health, lineage, query, rebuild, table_diff, verify, views
 from millrace.contracts.counted import counted
 from millrace.contracts.file_status import FileStatus
@@ -39,6 +40,7 @@ app.add_typer(quarantine, name="quarantine")
 app.add_typer(gate, name="gate")
 app.add_typer(erase, name="erase")
 app.add_typer(hold, name="hold")
+app.add_typer(repair, name="repair")
 
 Domain = Annotated[
     str | None, typer.Option(help="The business area; optional if there is only one.", autocompletion=domain_names)
@@ -200,13 +202,15 @@ def tables(as_json: AsJson = False) -> None:
     from millrace.cli.facts import read_facts
     from millrace.cli.progress import in_progress
     from millrace.cli.views import facts_table
+    from millrace.control.ops_tables import OpsTables
+    from millrace.repair.restoring import interrupted_restores
     from millrace.settings import Settings
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
     facts = read_facts(in_progress(list(catalog.tables), "reading the tables"), settings.root)
     items = [{**vars(item), "has_valid_spec": item.table not in catalog.invalid} for item in facts]
-    remarks = missing_root(settings.root)
+    remarks = (*missing_root(settings.root), *interrupted_restores(catalog.tables, OpsTables(settings.paths)))
     show_listing(items, lambda: facts_table(facts, catalog.invalid), *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
 

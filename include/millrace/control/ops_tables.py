@@ -14,6 +14,7 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.new_columns import NewColumns
 from millrace.control.ledger.ops_table import OpsSize, OpsTable
 from millrace.control.ledger.rebuilds import Rebuilds
+from millrace.control.ledger.repairs import Repairs
 from millrace.control.ledger.spec_history import SpecHistory
 from millrace.control.ledger.states.table_state import TableStates
 from millrace.control.quarantine.events import QuarantineEvents
@@ -31,6 +32,7 @@ OPS_TABLES = (
     "rebuilds",
     "erasures",
     "holds",
+    "repairs",
 )
 """The names of the tables under `ops/`."""
 
@@ -75,6 +77,7 @@ class OpsTables:
         self.specs = SpecHistory(paths)
         self.rebuilds = Rebuilds(paths)
         self.holds = Holds(paths)
+        self.repairs = Repairs(paths)
         self._logs = {name: OpsTable.of(paths, name, pa.schema([])) for name in OPS_TABLES}
 
     def sizes(self) -> dict[str, OpsSize]:

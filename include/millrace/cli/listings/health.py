@@ -25,6 +25,7 @@ from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode, MillraceError
+from millrace.repair.restoring import interrupted_restores
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
@@ -63,7 +64,8 @@ def show_health(tables: Sequence[str], settings: Settings, *, as_json: bool) -> 
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     measured = measure_tables(catalog, specs, settings)
     view = _details if len(tables) == 1 else _overview
-    show_listing(map(_as_json, measured.tables), lambda: view(measured.tables), *measured.remarks, as_json=as_json)
+    remarks = (*measured.remarks, *interrupted_restores([spec.table for spec in specs], OpsTables(settings.paths)))
+    show_listing(map(_as_json, measured.tables), lambda: view(measured.tables), *remarks, as_json=as_json)
     return measured.code
 
 

@@ -16,6 +16,7 @@ class AskingDag(StrEnum):
     OVERRIDE = "gate_override"
     DELETES = "delete_approval"
     REBUILD = "table_rebuild"
+    REPAIR = "table_repair"
     FIX = "quarantine_replay"
     VACUUM = "table_vacuum"
 

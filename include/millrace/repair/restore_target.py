@@ -1,0 +1,197 @@
+"""Whether a table can be restored to a version, and which version helps if it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from millrace.catalog import Catalog
+from millrace.contracts.counted import counted
+from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
+from millrace.control.gates.result import GateResult
+from millrace.control.gates.verification import wrong_rows_way_out
+from millrace.control.ledger.resolution import resolve, table_id
+from millrace.control.log.batch import Intent, Stream
+from millrace.control.log.delta_log import commit_actions, latest_version
+from millrace.control.log.stored_tables import identity, is_table, open_table
+from millrace.control.log.streams import NONE, concurrency_at, concurrency_of
+from millrace.control.log.whole_versions import missing_files
+from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.restoring import batches_above, secondary_tables, secondary_target
+from millrace.errors import NotReadyError, RepairError, TornLogError
+from millrace.reading.stored_version import StoredVersion
+
+
+@dataclass(frozen=True)
+class RestoreTarget:
+    """A version to which a table can be restored.
+
+    Attributes:
+        spec: the table's spec.
+        table_id: the table's id.
+        newest: its newest version, on top of which the rows come back.
+        version: the version whose rows come back.
+        certificate: the result by which readers could use that version.
+        later: the batches after it, oldest first, also restores.
+        secondary: name of the quarantine and of the tombstones -> the version to which they go back, if they change.
+    """
+
+    spec: AnySpec
+    table_id: str
+    newest: int
+    version: int
+    certificate: GateResult
+    later: tuple[Intent, ...]
+    secondary: dict[str, int]
+
+
+def require_repairable(spec: AnySpec, catalog: Catalog, ops: OpsTables) -> None:
+    """Require that a table is there, has one stream, and is not being rebuilt.
+
+    Raises:
+        NotReadyError: there is no table.
+        RepairError: it has `concurrent_by`, or is being rebuilt.
+    """
+    table, path = spec.table, ops.paths.table(spec.table)
+    if not is_table(path):
+        raise NotReadyError(f"{table}: there is no table to repair; its next run creates it")
+    if concurrency_of(spec) != NONE or concurrency_at(path) != NONE:
+        raise RepairError(
+            f"{table}: a table with concurrent_by cannot be restored",
+            "Remove concurrent_by from its spec and run the table once. After the repair write the key again.",
+        )
+    for rebuild in ops.rebuilds.active(catalog.specs):
+        if table in rebuild.tables:
+            raise RepairError(
+                f"{table}: a rebuild of {rebuild.table} is in progress",
+                f"Finish it: lakehouse rebuild {rebuild.table}. Or give it up, with --cancel.",
+            )
+
+
+def restore_target(
+    spec: AnySpec, version: int, catalog: Catalog, ops: OpsTables, *, no_reload: bool = False
+) -> RestoreTarget:
+    """Return the version as a target to which the table can be restored.
+
+    Raises:
+        NotReadyError: there is no table.
+        RepairError: the table cannot be restored to it; the message names what would help.
+        TornLogError: the log does not continue where the ledger ended.
+    """
+    require_repairable(spec, catalog, ops)
+    table, path = spec.table, ops.paths.table(spec.table)
+    if no_reload and not isinstance(spec, BronzeSpec):
+        cause = f"{table}: only a bronze table can leave out what its undone batches had read"
+        raise RepairError(cause, "Its next run reads its sources again: restore or correct these first.")
+    newest = latest_version(path)
+    if not 0 <= version < newest:
+        raise RepairError(f"{table} has no version {version} to go back to: its newest is {newest}", _hint(table))
+    opened, target = open_table(path, newest), _opened(table, path, version, ops)
+    if identity(target) != identity(opened):
+        cause = f"{table}: version {version} is from before a rebuild"
+        raise RepairError(cause, f"Undo the rebuild first: lakehouse rebuild {table} --undo")
+    position = resolve(path, Stream(table), ops.ledger)
+    try:
+        later = tuple(batches_above(path, version))
+    except TornLogError as error:
+        cause = f"{table}: the log lacks commits after version {version}"
+        raise RepairError(cause, _nearest(table, path, version, ops)) from error
+    _require_same_protocol(table, path, target, opened, ops)
+    if {*target.file_uris()} == {*opened.file_uris()}:
+        raise RepairError(f"{table}: version {newest} has the rows of version {version} already", _hint(table))
+    _require_files(table, path, target, opened, ops)
+    verdicts = ops.gates.verdicts(table)
+    if verdicts and verdicts.found_wrong:
+        cause = f"{table}: a verification found version {verdicts.found_wrong.version} wrong, and not since when"
+        raise RepairError(cause, wrong_rows_way_out(table))
+    certificate = ops.gates.certificate_of(table, version)
+    if certificate is None:
+        cause = f"{table}: version {version} was never certified, so that readers would not get its rows"
+        raise RepairError(cause, _nearest(table, path, version, ops))
+    _, redone = ops.ledger.rewound(table, position.table_id, newest, version)
+    if replays := [batch.batch_seq for batch in redone if batch.intent.sources.replay]:
+        cause = f"{table}: batch {replays[0]} is a replay that was undone, and its rows wait in quarantine again"
+        raise RepairError(cause, f"Restore an earlier version, then: lakehouse quarantine replay {table}")
+    secondary = dict[str, int]()
+    for name, folder in secondary_tables(table, position.table_id, ops.paths).items():
+        before = secondary_target(folder, [intent.token for intent in later])
+        if before is not None:
+            _require_files(name, folder, open_table(folder, before), open_table(folder), ops)
+            secondary[name] = before
+    return RestoreTarget(spec, position.table_id, newest, version, certificate, later, secondary)
+
+
+def _opened(table: str, path: LakePath, version: int, ops: OpsTables) -> DeltaTable:
+    try:
+        return open_table(path, version)
+    except DeltaError as error:
+        cause = f"{table}: Delta has removed the log of version {version}"
+        raise RepairError(cause, _nearest(table, path, version, ops)) from error
+
+
+def _require_same_protocol(table: str, path: LakePath, target: DeltaTable, newest: DeltaTable, ops: OpsTables) -> None:
+    """Require that the table has had the same features since: what they wrote cannot be undone by files alone."""
+    if _protocol(target) == _protocol(newest):
+        return
+    changes = (
+        version
+        for version in range(newest.version(), target.version(), -1)
+        if any("protocol" in action for action in commit_actions(path, version))
+    )
+    cause = f"{table}: the features of the table have changed since version {target.version()}"
+    raise RepairError(cause, _nearest(table, path, next(changes, target.version()), ops))
+
+
+def _protocol(table: DeltaTable) -> tuple[int, int, frozenset[str], frozenset[str]]:
+    protocol = table.protocol()
+    features = (frozenset(names or ()) for names in (protocol.reader_features, protocol.writer_features))
+    return protocol.min_reader_version, protocol.min_writer_version, *features  # type: ignore[return-value]
+
+
+def _require_files(table: str, path: LakePath, target: DeltaTable, newest: DeltaTable, ops: OpsTables) -> None:
+    if missing := _missing(path, target, newest):
+        gone = counted(len(missing), "file", "files")
+        cause = f"{table}: VACUUM or somebody has deleted {gone} of version {target.version()}, such as {min(missing)}"
+        way_out = _nearest(table, path, target.version(), ops) if "_" not in table.partition(".")[0] else ""
+        raise RepairError(cause, *filter(None, [way_out]))
+
+
+def _missing(path: LakePath, target: DeltaTable, newest: DeltaTable) -> set[str]:
+    files, others = (StoredVersion(path, table.version()).files.keys() for table in (target, newest))
+    return missing_files(path, sorted(files - others))
+
+
+def _nearest(table: str, path: LakePath, version: int, ops: OpsTables) -> str:
+    """Return the nearest versions to which the table can be restored, in a sentence."""
+    below = next(_whole(path, sorted(_passed(table, ops, below=version), reverse=True)), None)
+    above = next(_whole(path, sorted(_passed(table, ops, above=version))), None)
+    nearest = [str(each) for each in (below, above) if each is not None]
+    if not nearest:
+        return f"No other version of the table is certified and whole. {_hint(table)}"
+    return f"The nearest that is certified and whole is version {' or '.join(nearest)}."
+
+
+def _passed(table: str, ops: OpsTables, *, above: int = -1, below: int | None = None) -> set[int]:
+    of_table = table_id(ops.paths.table(table))
+    results = ops.gates.results_between(table, of_table, above + 1, None if below is None else below - 1)
+    return {recorded.result.version for recorded in results if recorded.result.passed}
+
+
+def _whole(path: LakePath, versions: list[int]) -> Iterator[int]:
+    newest = open_table(path)
+    for version in versions:
+        try:
+            target = open_table(path, version)
+        except DeltaError:
+            continue
+        is_older = version < newest.version() and _protocol(target) == _protocol(newest)
+        if is_older and not _missing(path, target, newest):
+            yield version
+
+
+def _hint(table: str) -> str:
+    return f"`lakehouse gate show {table}` lists the checked versions."

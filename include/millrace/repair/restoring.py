@@ -1,0 +1,107 @@
+"""Execute a restore exactly as its dry run has shown it, or end one that was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from millrace.catalog import Catalog
+from millrace.clock import utc_now
+from millrace.contracts.interval import utc_days
+from millrace.contracts.restricted import RestrictedColumns
+from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.repairs import RESTORE, DecidedRepair, RepairEvent
+from millrace.control.ledger.resolution import resolve, table_id
+from millrace.control.log.batch import Intent, Repair, Stream, Winner
+from millrace.control.log.delta_log import read_commit
+from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.restoring import Restore, finish_restore
+from millrace.errors import RepairError
+from millrace.repair.restore_plan import RestorePlan, plan_restore
+from millrace.repair.restore_target import require_repairable
+
+
+@dataclass(frozen=True)
+class RestoreRequest:
+    """What a person asks for.
+
+    Attributes:
+        spec: the table's spec.
+        version: the version whose rows come back.
+        no_reload: whether the landing files of undone batches are not loaded again.
+        restricted: the restricted columns of the table, whose values the plan does not show.
+    """
+
+    spec: AnySpec
+    version: int
+    no_reload: bool
+    restricted: RestrictedColumns
+
+    def plan(self, catalog: Catalog, ops: OpsTables) -> RestorePlan:
+        """Return what the restore would change now; raise the errors of `plan_restore`."""
+        return plan_restore(self.spec, self.version, catalog, ops, self.restricted, no_reload=self.no_reload)
+
+    def execute(self, decided: Repair, run_id: str, catalog: Catalog, ops: OpsTables, leases: Leases) -> Winner:
+        """Restore the table as the plan with the id of the decision has shown it, or go on where that was interrupted.
+
+        Raises:
+            RepairError: no reason is stated; or the restore would do something else than what was shown.
+            LeaseLostError: a run that writes the table did not end in time.
+            MillraceError: as `plan_restore`, `Restore.run`.
+        """
+        table = self.spec.table
+        if not decided.why.strip():
+            raise RepairError(f"{table}: why is it restored?", "State the reason, for those who look at it later.")
+        with leases.table(table):
+            require_repairable(self.spec, catalog, ops)
+            path, token = ops.paths.table(table), _token(table, decided.id)
+            resolve(path, Stream(table), ops.ledger)  # records the commit of a driver that died after it
+            winner = ops.ledger.batch_of(table, token)
+            if winner is None:
+                winner = self._begin(decided, run_id, token, catalog, ops)
+            elif ops.ledger.closed_rows(winner) is None:
+                finish_restore(winner, ops)
+            if known := ops.repairs.decided(table, decided.id):
+                ops.repairs.record(RepairEvent.DONE, known, winner.intent.table_id, run_id, winner.version)
+        ops.gates.publish(table)
+        return winner
+
+    def _begin(self, decided: Repair, run_id: str, token: str, catalog: Catalog, ops: OpsTables) -> Winner:
+        table, plan = self.spec.table, self.plan(catalog, ops)
+        if plan.id != decided.id:
+            raise RepairError(
+                f"{table}: the restore would do something else than what {decided.id} has shown; now it is {plan.id}",
+                "The table, a table that reads it or a spec has changed since. Look at it again, without --execute.",
+            )
+        path = ops.paths.table(table)
+        shown = json.dumps(plan.facts, default=str)
+        record = DecidedRepair(table, RESTORE, decided, shown, plan.newest)
+        ops.repairs.record(RepairEvent.DECIDED, record, table_id(path), run_id)
+        last = ops.ledger.last_recorded(table, plan.table_id, Stream(table).name, self.version)
+        today = utc_now().date()
+        interval = last.intent.interval if last else utc_days(today, today)[0]
+        restore = Restore(self.spec, self.version, plan.newest, interval, run_id, token, decided, self.no_reload)
+        return restore.run(ops)
+
+
+def interrupted_restores(tables: Iterable[str], ops: OpsTables) -> list[str]:
+    """Return a line for each restore of some tables that was decided, and then interrupted: it can go on."""
+    lines = list[str]()
+    for decided in ops.repairs.open(tables):
+        commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
+        if commit and commit.metadata.get("token") != _token(decided.table, decided.repair.id):
+            continue  # another commit came first, so that nothing was restored
+        if commit and ops.ledger.closed_rows(Winner(Intent.model_validate(commit.metadata), commit.version)):
+            continue  # the next run of the table has ended it
+        command = json.loads(decided.shown)["command"]
+        said = f"a restore that {decided.repair.said_by} decided was interrupted"
+        lines.append(f"{decided.table}: {said}; it goes on with: {command} --why ...")
+    return lines
+
+
+def _token(table: str, repair: str) -> str:
+    """Return the token of the batch of a repair; it is the same for everybody who resumes it."""
+    return hashlib.sha256(f"{repair}/{table}".encode()).hexdigest()[:32]
