@@ -16,9 +16,11 @@ from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.job.requests import RebuildRequest
 from millrace.contracts.restricted import NOTHING_RESTRICTED
 from millrace.control.gates.gates import Gates
+from millrace.control.landing.file_states import file_states
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.repairs import Repairs
+from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Repair, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.ops_tables import OpsTables
@@ -226,8 +228,20 @@ def test_the_files_of_undone_batches_are_shown_and_loadable_again(shop: Lakehous
     winner = execute(shop, kept, plan_id(shop, kept))
     loaded = ops.ledger.loaded_files(BRONZE, winner.intent.table_id)
     assert {*loaded.last_of(plan.files)} == {*plan.files}
+    assert statuses(shop) == [
+        ("loaded", ""),
+        *[("undone", "a restore has removed its rows, and it is not loaded again")] * 2,
+    ]
     again = asked(shop, 3, BRONZE)
     execute(shop, again, plan_id(shop, again))
+    assert statuses(shop) == [("loaded", "")] * 3, "they came back"
     undone = asked(shop, 1, BRONZE)
     execute(shop, undone, plan_id(shop, undone))
     assert Ledger(shop.paths).loaded_files(BRONZE, winner.intent.table_id).last_of(plan.files) == {}
+    again_text = "a restore has removed its rows; the run of its interval loads it again"
+    assert statuses(shop) == [("loaded", ""), *[("undone", again_text)] * 2]
+
+
+def statuses(shop: Lakehouse) -> list[tuple[str, str]]:
+    states = file_states(Ledger(shop.paths), BRONZE, table_id(shop.paths.table(BRONZE)))
+    return [(state.status.value, state.reason) for state in states]

@@ -11,7 +11,7 @@ from typing import Any
 from millrace.contracts.file_status import FileStatus
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import FileRows
-from millrace.control.ledger.events import NO_TOKEN, FileEvent
+from millrace.control.ledger.events import NO_TOKEN, BatchEvent, FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.errors import BadInputError
 
@@ -20,6 +20,11 @@ _STATUS_WITHOUT_BATCH = {
     FileEvent.GIVEN_UP.value: FileStatus.GIVEN_UP,
     FileEvent.UNREACHABLE.value: FileStatus.UNREACHABLE,
     FileEvent.SEEN.value: FileStatus.LOADED,
+}
+
+_UNDONE = {
+    BatchEvent.UNDONE: "a restore has removed its rows; the run of its interval loads it again",
+    BatchEvent.UNDONE_FOR_GOOD: "a restore has removed its rows, and it is not loaded again",
 }
 
 
@@ -39,7 +44,7 @@ class FileState:
         batch_seq: the batch that loaded it, also if it changed and failed afterwards.
         version: the table version of that batch.
         rows: the counts of its records; None while the batch is not closed.
-        reason: why it could not be loaded, or the error of the storage.
+        reason: why it could not be loaded, or the error of the storage; of an undone file whether it is loaded again.
     """
 
     path: str
@@ -74,18 +79,19 @@ def file_states(
     numbers = {event["batch_seq"] for of_file in events.values() for event in of_file} - {None}
     among = {"batch_seq": numbers} if paths else {}
     versions = ledger.versions(table, table_id, **among) if numbers else {}
+    undone = ledger.undone(table, table_id)
     states = []
     for path in sorted(events):
-        state = _state(events[path], versions)
+        state = _state(events[path], versions, undone)
         if state.status is FileStatus.UNREACHABLE and is_reachable(path):
             others = [event for event in events[path] if event["event"] != FileEvent.UNREACHABLE]
-            states += [_state(others, versions)] if others else []
+            states += [_state(others, versions, undone)] if others else []
         else:
             states.append(state)
     return states
 
 
-def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileState:
+def _state(events: list[dict[str, Any]], versions: Mapping[str, int], undone: Mapping[str, BatchEvent]) -> FileState:
     """Return the state of one file from its events, oldest first."""
     winners = [event for event in events if event["token"] in versions]
     outcomes = [event for event in events if event["token"] in versions or event["event"] in _STATUS_WITHOUT_BATCH]
@@ -97,7 +103,8 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         rows = {name: closed[-1][f"rows_{name}"] for name in FileRows.model_fields} if closed else None
         batch = {"batch_seq": winners[-1]["batch_seq"], "version": versions[token], "rows": rows and FileRows(**rows)}
     tries = [event["token"] for event in events if event["event"] in (FileEvent.PLANNED, FileEvent.FAILED)]
-    status = _STATUS_WITHOUT_BATCH.get(last["event"], FileStatus.PLANNED)
+    is_undone = last["token"] in undone
+    status = FileStatus.UNDONE if is_undone else _STATUS_WITHOUT_BATCH.get(last["event"], FileStatus.PLANNED)
     return FileState(
         path=last["path"],
         status=FileStatus.LOADED if last["token"] in versions else status,
@@ -107,7 +114,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         checksum=last["checksum"],
         tries=tries.count(NO_TOKEN) + len({*tries} - {NO_TOKEN}),
         changed_at=events[-1]["recorded_at"],
-        reason=last["reason"] or "",
+        reason=_UNDONE[undone[last["token"]]] if is_undone else last["reason"] or "",
         **batch,
     )
 
