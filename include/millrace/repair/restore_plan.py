@@ -186,7 +186,7 @@ def _plan(
     )
     undone, redone = ops.ledger.rewound(table, target.table_id, target.newest, target.version)
     files = {file.path for batch in undone for file in ops.ledger.files_of(batch.intent)}
-    readers = sorted(readers_of(spec, catalog, ops.paths), key=lambda reader: (reader.version, reader.name))
+    readers = sorted(readers_of(spec, catalog, ops), key=lambda reader: (reader.version, reader.name))
     return RestorePlan(
         table=table,
         table_id=target.table_id,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class TableMaintenanceOperator(SparkJobOperator):
     """Run a maintenance job for a table that exists; the interval only labels its report.
 
-    :param job: `Job.TABLE_LOG` sets the properties of the spec, `Job.TABLE_OPTIMIZE` joins small files,
+    :param job: `Job.TABLE_LOG` sets properties and keeps the log short, `Job.TABLE_OPTIMIZE` joins small files,
         `Job.TABLE_VACUUM` removes files that no version needs, `Job.TABLE_VERIFY` compares the groups of a gold table
         with a computation from scratch.
     :param is_dry_run: whether only to report what the job would do. By default OPTIMIZE does its work, and for VACUUM

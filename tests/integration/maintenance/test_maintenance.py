@@ -25,7 +25,7 @@ from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.lake_path import LakePath
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.holds import HoldEvent
-from millrace.control.log.delta_log import commit_actions, latest_version, read_commit
+from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.maintained import Maintained
@@ -168,7 +168,7 @@ def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate
     lake = file_contents(shop.paths.root)
     dry = shop.run(SILVER, 2, job=Job.TABLE_LOG, dry_run=True)
     assert dry.outcome is Outcome.NO_OP
-    assert "; delta.enableChangeDataFeed: false in the table, true in the spec; " in dry.message
+    assert "; change delta.enableChangeDataFeed: false in the table, true in the spec; " in dry.message
     assert file_contents(shop.paths.root) == lake
 
     report = shop.run(SILVER, 2, job=Job.TABLE_LOG)
@@ -181,7 +181,7 @@ def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate
     assert table.metadata().configuration.items() >= {**wanted, "delta.enableChangeDataFeed": "true"}.items()
     lake = file_contents(shop.paths.root)
     again = shop.run(SILVER, 2, job=Job.TABLE_LOG)
-    assert (again.outcome, again.message) == (Outcome.NO_OP, f"{SILVER}: its properties are as its spec says")
+    assert (again.outcome, again.message) == (Outcome.NO_OP, f"{SILVER}: its log is in order")
     assert shop.run(GOLD, 2).outcome is Outcome.NO_OP
     assert file_contents(shop.paths.root) == lake, "something was written"
     shop.specs({**document, "maintenance": retain})
@@ -189,6 +189,28 @@ def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate
     given(shop, SILVER, [order(1, 50, hour=2)], 3)
     assert shop.run(GOLD, 3).details["refresh"], "the change feed is read across these versions"
     assert amounts(shop, SILVER, version) == rows
+
+
+def test_the_log_of_a_quiet_table_keeps_its_newest_version_from_which_spark_goes_on(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
+    old = copy_lakehouse(shop, tmp_path / "old")
+    path, long_ago = old.paths.table(SILVER), time.time() - 31 * DAY_S
+    for file in Path(str(path), "_delta_log").iterdir():
+        os.utime(file, (long_ago, long_ago))
+    rows, commits = amounts(old, SILVER, None), len(commit_versions(path))
+    dry = old.run(SILVER, 2, job=Job.TABLE_LOG, dry_run=True)
+    assert dry.message == f"{SILVER}: would write a checkpoint: {commits} commits since the last checkpoint"
+
+    report = old.run(SILVER, 2, job=Job.TABLE_LOG)
+
+    done = f"wrote a checkpoint after {commits} commits; deleted {commits - 1} expired commits"
+    assert (report.outcome, report.message) == (Outcome.COMMITTED, f"{SILVER}: {done}")
+    assert commit_versions(path) == [commits - 1]
+    assert old.run(SILVER, 2, job=Job.TABLE_LOG).outcome is Outcome.NO_OP
+    old.deliver(3, "a.json", [order(1, 99, hour=3)])
+    assert [each.outcome for each in old.run_all(3, BRONZE, SILVER, GOLD)] == [Outcome.COMMITTED] * 3
+    assert dict(amounts(old, SILVER, None)) == {**dict(rows), "o1": 99}
 
 
 @pytest.mark.slow

@@ -109,14 +109,21 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
     return removed
 
 
-def _newest_checkpoint(names: Iterable[str], version: int) -> tuple[int, list[str]]:
-    """Return the version of the newest whole checkpoint up to `version`, and its files; other systems write parts."""
+def whole_checkpoints(names: Iterable[str]) -> dict[int, list[str]]:
+    """Return the versions of the whole checkpoints among the files of a log, with their files.
+
+    Other systems write parts; those of another kind than the classic one are left out.
+    """
     files: dict[tuple[int, int], list[str]] = {}
     for name in names:
         if found := _CHECKPOINT.fullmatch(name):
             files.setdefault((int(found[1]), int(found[2] or 1)), []).append(name)
-    whole = [(at, of_it) for (at, parts), of_it in files.items() if len(of_it) == parts and at <= version]
-    return max(whole, default=(-1, []))
+    return {at: of_it for (at, parts), of_it in files.items() if len(of_it) == parts}
+
+
+def _newest_checkpoint(names: Iterable[str], version: int) -> tuple[int, list[str]]:
+    """Return the version of the newest whole checkpoint up to `version`, and its files."""
+    return max(((at, of_it) for at, of_it in whole_checkpoints(names).items() if at <= version), default=(-1, []))
 
 
 def read_actions(checkpoint: bytes) -> Iterator[Action]:

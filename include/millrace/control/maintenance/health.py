@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache, partial
 from itertools import pairwise
 from math import inf
 
@@ -19,15 +20,15 @@ from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.changes.table_properties import PropertyChange, changes_of_properties, differing
 from millrace.control.ledger.holds import Hold
-from millrace.control.log.delta_log import COMMIT, versions_in
 from millrace.control.log.followed_tables import newest_table
 from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
 from millrace.control.maintenance.file_layout import MIB, FileLayout, Rewrite, data_files, layout_of_files
+from millrace.control.maintenance.log_files import LogHealth, expired_commits, log_health, needed_version, read_commits
 from millrace.control.maintenance.maintained import Maintained, maintained
 from millrace.control.maintenance.old_files import OldFile, OldFiles, old_files
 from millrace.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
 from millrace.control.ops_tables import OpsTables
-from millrace.control.storage.stored_files import StoredFile, files_below
+from millrace.control.storage.stored_files import files_below
 from millrace.paths import LakehousePaths
 
 _SIZES = (1, 16, 64, 256, 1024)
@@ -36,7 +37,6 @@ _SIZES = (1, 16, 64, 256, 1024)
 _GIB, _TIB = 1024 * MIB, 1024 * 1024 * MIB
 """Below a TiB a table needs no partitions, and below a GiB of each they cost more than they save (Delta's guide)."""
 
-_LOG = "_delta_log/"
 _READER_VERSION = 1
 """The reader version of Delta that all readers of the tables of Millrace have."""
 
@@ -66,23 +66,6 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
-class LogHealth:
-    """The state of a table's log.
-
-    Attributes:
-        commits: the number of commits that it still has.
-        after_checkpoint: how many of them a reader reads after the last checkpoint.
-        size: the bytes of all its files.
-        checkpoint_at: when the last checkpoint was written; None without one.
-    """
-
-    commits: int
-    after_checkpoint: int
-    size: int
-    checkpoint_at: datetime | None
-
-
-@dataclass(frozen=True)
 class BesideTable:
     """A table that the batches of a table write as well: its `quarantine`, or its `tombstones`.
 
@@ -90,11 +73,13 @@ class BesideTable:
         name: which.
         layout: how its data files are laid out.
         old: the files that its newest version does not need.
+        log: the state of its log.
     """
 
     name: str
     layout: FileLayout
     old: OldFiles
+    log: LogHealth
 
     @property
     def has_small_files(self) -> bool:
@@ -177,6 +162,21 @@ class TableHealth:
         return self.old.needs_approval or any(each.old.needs_approval for each in self.beside)
 
     @property
+    def logs(self) -> dict[str, LogHealth]:
+        """The state of its log (of the name ""), and of those of the tables beside it, by their names."""
+        return {"": self.log, **{each.name: each.log for each in self.beside}}
+
+    @property
+    def without_checkpoint(self) -> dict[str, LogHealth]:
+        """The logs of which maintenance writes a checkpoint."""
+        return {name: log for name, log in self.logs.items() if log.needs_checkpoint}
+
+    @property
+    def uncleaned(self) -> dict[str, LogHealth]:
+        """The logs that maintenance cleans; none while a reader or a hold keeps old versions."""
+        return {} if self.refusals else {name: log for name, log in self.logs.items() if log.needs_cleaning}
+
+    @property
     def joinable(self) -> Sequence[BesideTable]:
         """The tables beside it whose small files the next OPTIMIZE joins."""
         return () if self.is_off else [each for each in self.beside if each.has_small_files]
@@ -199,7 +199,8 @@ class TableHealth:
             return StorageState.NEEDS_PERSON
         if self.refusals:
             return StorageState.HELD_BACK
-        is_due = self.rewrite is not Rewrite.NONE or self.joinable or self.due or self.properties
+        due = (self.joinable, self.due, self.properties, self.without_checkpoint, self.uncleaned)
+        is_due = self.rewrite is not Rewrite.NONE or any(due)
         return StorageState.TO_MAINTAIN if is_due else StorageState.IN_ORDER
 
     @property
@@ -212,8 +213,8 @@ class TableHealth:
         due = f"{counted(len(self.due), 'file')} that nobody needs may be deleted" if self.due else ""
         layout = "the spec says optimize: off" if self.is_off else self.layout.reason(ordered=bool(self.zorder_by))
         beside = [f"{each.name}: {each.layout.reason(ordered=False)}" for each in self.joinable]
-        properties = differing(self.properties)
-        return "; ".join(filter(None, (layout, *beside, due, properties)))
+        logs = (read_commits(self.without_checkpoint), expired_commits(self.uncleaned))
+        return "; ".join(filter(None, (layout, *beside, due, differing(self.properties), *logs)))
 
     @property
     def answer(self) -> str:
@@ -250,6 +251,7 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     files = data_files(listed, known.ordered_ms(spec.zorder_by))
     layout, partitions = layout_of_files(files, spec), len({file.partition for file in files})
     kept, readers = old_files(path, delta, stored, now, retention_of(spec)), readers_of(spec, catalog, ops)
+    needed = cache(partial(needed_version, spec, ops, readers))
     return TableHealth(
         table=spec.table,
         version=delta.version(),
@@ -262,13 +264,13 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
         maintained=known,
         old=kept,
         retention=kept.retention,
-        log=_log_health(stored, delta.version()),
+        log=log_health(delta, path, stored, needed, now),
         readers=readers,
         in_danger=readers_in_danger(readers, kept.retention, now),
         outside=spec.maintenance.vacuum.readers,
         holds=ops.holds.on(spec.table),
         beside=tuple(
-            _beside(name, folder, spec, now)
+            _beside(name, folder, spec, needed, now)
             for name, folder in beside_folders(spec.table, known.table_id, ops.paths).items()
             if is_table(folder)
         ),
@@ -279,10 +281,12 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     )
 
 
-def _beside(name: str, path: LakePath, spec: AnySpec, now: datetime) -> BesideTable:
-    delta = open_table(path)
+def _beside(name: str, path: LakePath, spec: AnySpec, needed: Callable[[], int], now: datetime) -> BesideTable:
+    delta, stored = open_table(path), list(files_below(path))
     layout = layout_of_files(data_files(logged_files(delta), 0), spec)
-    return BesideTable(name, layout, old_files(path, delta, files_below(path), now, retention_of(spec)))
+    # Nobody reads an old version of it, but for a batch that is counted again, or that a restore undoes.
+    log = log_health(delta, path, stored, lambda: delta.version() if needed() else 0, now)
+    return BesideTable(name, layout, old_files(path, delta, stored, now, retention_of(spec)), log)
 
 
 def _rows(listed: pa.Table) -> int | None:
@@ -298,23 +302,6 @@ def _size_classes(sizes: Sequence[int]) -> list[SizeClass]:
         inside = [size for size in sizes if least * MIB <= size < end * MIB]
         classes.append(SizeClass(name, len(inside), sum(inside)))
     return classes
-
-
-def _log_health(stored: Sequence[StoredFile], version: int) -> LogHealth:
-    """Return the state of the log, from the files below the folder of its table."""
-    files = [file for file in stored if file.path.startswith(_LOG)]
-    by_name = {file.path.removeprefix(_LOG): file for file in files}
-    names = [name for name in by_name if name[:20].isdigit()]
-    # Other writers also write checkpoints in parts.
-    checkpoints = [name for name in names if name[20:].startswith(".checkpoint")]
-    newest = max(checkpoints, key=lambda name: int(name[:20]), default="")
-    commits = versions_in(names, COMMIT)
-    return LogHealth(
-        commits=len(commits),
-        after_checkpoint=sum((int(newest[:20]) if newest else -1) < at <= version for at in commits),
-        size=sum(file.size for file in files),
-        checkpoint_at=datetime.fromtimestamp(by_name[newest].modified, UTC) if newest else None,
-    )
 
 
 def _without_statistics(listed: pa.Table, spec: AnySpec, partitioned_by: Sequence[str]) -> Iterator[str]:

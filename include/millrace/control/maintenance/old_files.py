@@ -25,8 +25,10 @@ from millrace.errors import MillraceError
 
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 
-_DELTAS_OWN = timedelta(weeks=1)
-"""The retention of a table that does not state it (Delta Lake 4.4)."""
+LOG_RETENTION_PROPERTY = "delta.logRetentionDuration"
+
+_DELTAS_OWN = {RETENTION_PROPERTY: timedelta(weeks=1), LOG_RETENTION_PROPERTY: timedelta(days=30)}
+"""The retentions of a table that does not state them (Delta Lake 4.4)."""
 
 LEAST_RETENTION = timedelta(hours=168)
 """Below this, Delta's own limit, a person has to allow a VACUUM: a long read, or an open write, may need the files."""
@@ -67,7 +69,7 @@ class OldFiles:
 
     kept: Sequence[OldFile] = ()
     due: Sequence[OldFile] = ()
-    retention: timedelta = _DELTAS_OWN
+    retention: timedelta = _DELTAS_OWN[RETENTION_PROPERTY]
     is_stated: bool = True
 
     @property
@@ -91,12 +93,13 @@ class OldFiles:
         return min((file.due for file in self.kept), default=None)
 
 
-def stated_retention(properties: Mapping[str, str], path: str) -> timedelta:
+def stated_retention(properties: Mapping[str, str], path: str, key: str = RETENTION_PROPERTY) -> timedelta:
     """Return how long VACUUM keeps files, by the properties of the table itself: since Delta 4.1 nothing else counts.
 
     Args:
         properties: the properties.
         path: the folder of the table.
+        key: another property: that of the log says how long Delta keeps commits.
 
     Raises:
         MillraceError: the property has a form that Millrace does not write and does not know.
@@ -104,14 +107,14 @@ def stated_retention(properties: Mapping[str, str], path: str) -> timedelta:
     >>> stated_retention({"delta.deletedFileRetentionDuration": "interval 30 days"}, "silver/orders").days
     30
     """
-    text = properties.get(RETENTION_PROPERTY)
+    text = properties.get(key)
     if text is None:
-        return _DELTAS_OWN
+        return _DELTAS_OWN[key]
     if found := _INTERVAL.fullmatch(text.strip()):
         parts = re.findall(_PART, found[1], re.IGNORECASE)
         return sum((timedelta(**{f"{unit.lower()}s": int(number)}) for number, unit in parts), timedelta())
     raise MillraceError(
-        f"{path}: {RETENTION_PROPERTY} is {text!r}, which is no number of weeks, days or hours",
+        f"{path}: {key} is {text!r}, which is no number of weeks, days or hours",
         "State `maintenance: {vacuum: {retain: 30 days}}` in its spec: the next batch sets the property.",
     )
 

@@ -15,6 +15,7 @@ from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
 from millrace.control.changes.table_properties import differing
 from millrace.control.maintenance.file_layout import Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
+from millrace.control.maintenance.log_files import expired_commits, read_commits
 from millrace.control.maintenance.old_files import oldest_whole
 from millrace.control.maintenance.retention import length_of
 from millrace.control.maintenance.tombstones import forgets_soon, old_tombstones, tombstones_to_search
@@ -29,6 +30,8 @@ class Step(StrEnum):
     VERIFY = "verify"
     BIN_PACK = "bin-pack"
     Z_ORDER = "z-order"
+    CHECKPOINT = "checkpoint"
+    CLEAN_LOG = "clean log"
     VACUUM = "vacuum"
     FORGET = "forget deleted keys"
 
@@ -48,6 +51,8 @@ _JOBS = {
     Step.VERIFY: Job.TABLE_VERIFY,
     Step.BIN_PACK: Job.TABLE_OPTIMIZE,
     Step.Z_ORDER: Job.TABLE_OPTIMIZE,
+    Step.CHECKPOINT: Job.TABLE_LOG,
+    Step.CLEAN_LOG: Job.TABLE_LOG,
     Step.VACUUM: Job.TABLE_VACUUM,
     Step.FORGET: Job.TABLE_VACUUM,
 }
@@ -60,6 +65,8 @@ _IF_LEFT = {
     Step.VERIFY: "nobody knows whether these groups still equal their sources",
     Step.BIN_PACK: "readers open more and more files, and each commit lists them",
     Step.Z_ORDER: "merges copy more files for the same rows, and readers skip fewer",
+    Step.CHECKPOINT: "readers read all these commits each time, and the log is not cleaned",
+    Step.CLEAN_LOG: "the log grows, and still says what values deleted rows had",
     Step.VACUUM: "the files stay on disk, and what they hold can still be read there",
     Step.FORGET: "each merge reads more deleted keys",
 }
@@ -183,6 +190,10 @@ def _steps(
         case Rewrite.NONE if beside := health.joinable:
             reasons = "; ".join(f"{each.name}: {each.layout.reason(ordered=False)}" for each in beside)
             yield Step.BIN_PACK, reasons, sum(each.layout.small_bytes for each in beside)
+    if reasons := read_commits(health.without_checkpoint):
+        yield Step.CHECKPOINT, reasons, None
+    if reasons := expired_commits(health.uncleaned):
+        yield Step.CLEAN_LOG, reasons, None
     if health.refusals:
         return
     if due := health.due:

@@ -75,7 +75,7 @@ def test_a_table_that_was_built_after_the_hold_keeps_its_log_from_the_next_maint
 ) -> None:
     assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
     path = Path(str(settings.paths.table(ORDERS)))
-    create_table(path)
+    create_table_of(load_catalog(settings.tables).spec(ORDERS), path)
     quarantine(settings.paths, ORDERS, refused(1))
     for version in (1, 1):
         assert lakehouse("maintain", "--table", ORDERS).exit_code == 0
