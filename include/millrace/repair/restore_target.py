@@ -21,7 +21,7 @@ from millrace.control.log.stored_tables import identity, is_table, open_table
 from millrace.control.log.streams import NONE, concurrency_at, concurrency_of
 from millrace.control.log.whole_versions import missing_files
 from millrace.control.ops_tables import OpsTables
-from millrace.control.repair.restoring import batches_above, secondary_tables, secondary_target
+from millrace.control.repair.restoring import batches_above, foreign_features, secondary_tables, secondary_target
 from millrace.errors import NotReadyError, RepairError, TornLogError
 from millrace.reading.stored_version import StoredVersion
 
@@ -100,6 +100,9 @@ def restore_target(
     except TornLogError as error:
         cause = f"{table}: the log lacks commits after version {version}"
         raise RepairError(cause, _nearest(table, path, version, ops)) from error
+    if foreign := foreign_features(path):
+        cause = f"{table}: the table has features with which no restore can write it: {', '.join(foreign)}"
+        raise RepairError(cause, f"Rebuild it from its sources: lakehouse rebuild {table}")
     _require_same_protocol(table, path, target, opened, ops)
     if {*target.file_uris()} == {*opened.file_uris()}:
         raise RepairError(f"{table}: version {newest} has the rows of version {version} already", _hint(table))

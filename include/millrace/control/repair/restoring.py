@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.table_features import RESTORABLE
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
@@ -131,9 +132,17 @@ def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -
         undone = batches_above(path, certified)
     except TornLogError:
         return f"the log of {path} lacks commits after version {certified}, which readers use"
+    if new := foreign_features(path):
+        return f"the table has features with which no restore can write it: {', '.join(new)}"
     if replays := [intent.batch_seq for intent in undone if intent.sources.replay]:
         return f"batch {replays[0]} is a replay of quarantined rows, which would have to wait again"
     return ""
+
+
+def foreign_features(table: LakePath) -> Sequence[str]:
+    """Return the features of a table with which delta-rs cannot write it."""
+    features = open_table(table, without_files=True).protocol().writer_features or ()
+    return sorted(set(features) - set(RESTORABLE))
 
 
 def finish_restore(winner: Winner, ops: OpsTables) -> None:

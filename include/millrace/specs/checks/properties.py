@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from millrace.contracts.spec.table_features import RESTORABLE, WRITER_FEATURES
 from millrace.specs.checks.columns import stored_columns_in, unknown_column
 from millrace.specs.document import Document, mapping_at
 from millrace.specs.problem import Defect, did_you_mean
@@ -13,14 +14,15 @@ from millrace.specs.problem import Defect, did_you_mean
 READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
 """What happens if the reader version of a table is raised."""
 
-WRITER_FEATURES = (
-    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "domainMetadata",
-    "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
-    "rowTracking",
-)  # fmt: skip
-"""The features of Delta 4.4 that concern writers alone, and need no other feature that concerns readers."""
-
 _FEATURE = "delta.feature."
+_SWITCHES = {
+    "delta.enableincommittimestamps": "inCommitTimestamp",
+    "delta.enablematerializepartitioncolumnsfeature": "materializePartitionColumns",
+    "delta.enablerowtracking": "rowTracking",
+}
+"""Property in small letters -> the feature that it brings if it is true."""
+
+_RESTORABLE = frozenset(map(str.lower, RESTORABLE))
 _ALLOWED = frozenset(f"{_FEATURE}{name}".lower() for name in WRITER_FEATURES)
 _NEW_READER_NEEDED = {
     r"delta\.enableDeletionVectors": r"true",
@@ -64,6 +66,9 @@ def check_properties(document: Document) -> Iterator[Defect]:
         elif str(name).lower().startswith(_FEATURE) and str(name).lower() not in _ALLOWED:
             fix = did_you_mean(str(name)[len(_FEATURE) :], WRITER_FEATURES)
             yield Defect(path, f"this raises the table's reader version, or may raise it: {READERS}", value, fix)
+        elif document.get("on_refusal") == "restore" and (feature := _feature_of(str(name), value)):
+            message = f"on_refusal: restore cannot write a table with the feature {feature}"
+            yield Defect(path, message, value, "leave it out, or write on_refusal: keep")
         elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
             fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
             yield Defect(path, "this table has statistics only of named columns", value, fix)
@@ -74,3 +79,11 @@ def check_properties(document: Document) -> Iterator[Defect]:
                     yield replace(unknown_column(path, column, stored), value=value)
         elif not str(name).startswith("delta."):
             yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
+
+
+def _feature_of(name: str, value: object) -> str:
+    """Return the feature that a property brings, if no restore can write a table with it; else empty."""
+    is_switch = str(value).lower() == "true"
+    feature = name[len(_FEATURE) :] if name.lower().startswith(_FEATURE) else ""
+    feature = feature or (_SWITCHES.get(name.lower(), "") if is_switch else "")
+    return feature if feature.lower() not in _RESTORABLE else ""

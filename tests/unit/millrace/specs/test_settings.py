@@ -146,6 +146,16 @@ def test_a_property_that_leaves_the_reader_version_alone(tmp_path: Path, delta: 
     assert problems_of(tmp_path) == ()
 
 
+@pytest.mark.parametrize("name", ["delta.enableRowTracking", "delta.feature.inCommitTimestamp"])
+def test_a_feature_that_delta_rs_does_not_write_excludes_restores(tmp_path: Path, name: str) -> None:
+    delta = {name: "true" if name == "delta.enableRowTracking" else "supported"}
+    problem = problem_of_silver(tmp_path, delta=delta, on_refusal="restore")
+    assert problem.message.startswith("on_refusal: restore cannot write a table with the feature ")
+    delta = {"delta.feature.checkConstraints": "supported", "delta.enableRowTracking": "false"}
+    write_specs(tmp_path, bronze_document(), silver_document(delta=delta, on_refusal="restore"))
+    assert problems_of(tmp_path) == ()
+
+
 @pytest.mark.parametrize("document", [bronze_document, silver_document])
 def test_columns_with_statistics_are_named(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     others = [] if document is bronze_document else [bronze_document()]

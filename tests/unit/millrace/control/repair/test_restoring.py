@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,16 @@ from millrace.control.repair.restoring import restore_obstacle, undo_refused
 from millrace.errors import RestoreError
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
-from tests.support.ledger.delta_tables import append, clean_log, create_table, day, judge, load_batch, optimize
+from tests.support.ledger.delta_tables import (
+    append,
+    clean_log,
+    commit_file,
+    create_table,
+    day,
+    judge,
+    load_batch,
+    optimize,
+)
 
 SPEC = silver_spec(on_refusal="restore")
 SOURCE, TABLE = "bronze.orders", SPEC.table
@@ -104,6 +114,18 @@ def test_a_refused_version_that_cannot_be_undone_stays_and_the_obstacle_is_named
     assert obstacle() == f"version {newer} came after it"
     judge(tmp_path, SPEC, newer)
     assert obstacle().startswith(f"readers use version {newer}")
+
+
+def test_a_table_with_features_that_delta_rs_does_not_write_keeps_its_refused_version(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
+    refused = load_batch(tmp_path, SPEC).version
+    judge(tmp_path, SPEC, refused, passed=False)
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["invariants", "rowTracking"]}
+    with commit_file(paths.table(TABLE), refused).open("a") as commit:  # type: ignore[arg-type]
+        commit.write("\n" + json.dumps({"protocol": protocol}))
+    with pytest.raises(RestoreError, match="the table has features with which no restore can write it: rowTracking"):
+        restore(tmp_path)
 
 
 def test_several_refused_batches_and_their_quarantined_rows_are_undone_together(tmp_path: Path) -> None:
