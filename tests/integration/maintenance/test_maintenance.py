@@ -24,6 +24,7 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.lake_path import LakePath
 from millrace.control.gates.gates import Gates
+from millrace.control.ledger.commit_history import CommitHistory
 from millrace.control.ledger.holds import HoldEvent
 from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
@@ -207,6 +208,7 @@ def test_the_log_of_a_quiet_table_keeps_its_newest_version_from_which_spark_goes
     done = f"wrote a checkpoint after {commits} commits; deleted {commits - 1} expired commits"
     assert (report.outcome, report.message) == (Outcome.COMMITTED, f"{SILVER}: {done}")
     assert commit_versions(path) == [commits - 1]
+    assert not [write for write in CommitHistory(old.paths).of(SILVER) if write.version is None], "no run has failed"
     assert old.run(SILVER, 2, job=Job.TABLE_LOG).outcome is Outcome.NO_OP
     old.deliver(3, "a.json", [order(1, 99, hour=3)])
     assert [each.outcome for each in old.run_all(3, BRONZE, SILVER, GOLD)] == [Outcome.COMMITTED] * 3

@@ -95,12 +95,13 @@ class LeasedTable:
 
 @contextmanager
 def table_work(context: JobContext, operation: str) -> Iterator[LeasedTable]:
-    """Work on the job's table, and record the work in `ops.commits` as `operation`, however it ends."""
+    """Work on the job's table, and record it in `ops.commits` as `operation` if it committed, failed or met others."""
     table, path = context.spec.table, context.paths.table(context.spec.table)
     work = LeasedTable(table, path, context.leases, Contest(table, context.spec.conflicts))
-    before = latest_version(path)
+    before, is_done = latest_version(path), False
     try:
         yield work
+        is_done = True
     finally:
         version = latest_version(path)
         written = TableWrite(
@@ -114,7 +115,8 @@ def table_work(context: JobContext, operation: str) -> Iterator[LeasedTable]:
             waited=work.waited,
             lost=tuple(work.contest.lost),
         )
-        context.ops.commits.record(written)
+        if written.version is not None or not is_done or written.lost or written.waited.holders:
+            context.ops.commits.record(written)
 
 
 def maintenance_report(

@@ -11,8 +11,12 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from embedded.servers.s3 import Bucket
+from millrace.contracts.lake_path import S3Path
 from millrace.control.changes.table_properties import LOG_CLEANING
 from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import commit_versions
+from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.log_files import LogHealth, clean_log, write_checkpoint
 from millrace.control.maintenance.plan import planned_table
@@ -22,6 +26,7 @@ from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, catalog_of, silver_spec
 from tests.support.ledger.delta_tables import append, judge, load_batch, optimize, sources_reading
 from tests.support.ledger.quarantine_rows import quarantine, refused
+from tests.support.reading.certified_lake import ORDERS, orders, write_version
 
 BRONZE, SILVER = bronze_spec(), silver_spec()
 CATALOG = catalog_of(BRONZE, SILVER)
@@ -180,3 +185,16 @@ def test_the_quarantine_and_the_tombstones_have_logs_too(ops: OpsTables) -> None
     clean_log(beside, found)
     assert names(beside)[0] == f"{DeltaTable(str(beside)).version():020d}.checkpoint.parquet"
     assert DeltaTable(str(beside)).to_pyarrow_table().num_rows == 3
+
+
+def test_a_log_in_a_bucket_is_cleaned_too(bucket: Bucket, request: pytest.FixtureRequest) -> None:
+    ops = OpsTables(LakehousePaths(S3Path(f"s3://{bucket.name}/{request.node.name}")))
+    version = [write_version(ops.paths, orders(name)) for name in "abc"][-1]
+    path, later = ops.paths.table(ORDERS), datetime.now(UTC) + timedelta(days=31)
+    write_checkpoint(path)
+    found = table_health(SILVER, CATALOG, ops, later)
+    assert found is not None
+    assert found.uncleaned[""].expired == commit_names(*range(version))
+    clean_log(path, found.log)
+    assert commit_versions(path) == [version]
+    assert open_table(path).to_pyarrow_table()["name"].to_pylist() == ["c"]
