@@ -20,6 +20,7 @@ from millrace.cli.views import MISSING, count, new_table, size
 from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
 from millrace.control.maintenance.health import StorageState, TableHealth
+from millrace.control.maintenance.log_files import LogHealth
 from millrace.control.maintenance.old_files import OldFiles
 from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.maintenance.retention import length_of
@@ -104,10 +105,15 @@ def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings
 
 
 def _as_json(table: PlannedTable) -> dict[str, Any]:
-    """Return a table for JSON: with sums in place of each old file."""
+    """Return a table for JSON: with sums in place of each old file and each file of the log."""
     health = table.health
-    beside = [{"name": each.name, "layout": each.layout, "old": _sums(each.old)} for each in health.beside]
-    return {**vars(table), "health": {**vars(health), "old": _sums(health.old), "beside": beside}}
+    beside = [{**vars(each), "old": _sums(each.old), "log": _log(each.log)} for each in health.beside]
+    own = {"old": _sums(health.old), "log": _log(health.log), "beside": beside}
+    return {**vars(table), "health": {**vars(health), **own}}
+
+
+def _log(log: LogHealth) -> dict[str, Any]:
+    return {**vars(log), "expired": log.expired_commits}
 
 
 def _sums(old: OldFiles) -> dict[str, Any]:
@@ -172,7 +178,8 @@ def _facts(health: TableHealth) -> Iterator[tuple[str, str]]:
     if health.outside:
         yield "readers outside", ", ".join(f"{name} (up to {time} a version)" for name, time in health.outside.items())
     since = f"{log.after_checkpoint} since the checkpoint of {log.checkpoint_at:{MINUTE}}" if log.checkpoint_at else ""
-    yield "log", f"{counted(log.commits, 'commit')}, {since or 'no checkpoint yet'}, {size(log.size)}"
+    expired = f", {count(log.expired_commits)} past its retention" if log.expired else ""
+    yield "log", f"{counted(log.commits, 'commit')}{expired}, {since or 'no checkpoint yet'}, {size(log.size)}"
 
 
 def _plan(measured: Sequence[PlannedTable]) -> RenderableType:

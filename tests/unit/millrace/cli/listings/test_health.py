@@ -44,6 +44,7 @@ def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
     assert file_contents(settings.root) == lake
     [measured] = json.loads(lakehouse("health", BRONZE, "--json").stdout)
     assert measured["health"]["layout"]["small_bytes"] == planned["size"] > 0
+    assert measured["health"]["log"]["expired"] == 0, "a number, not each file"
     keep_maintained(OpsTables(settings.paths), BRONZE, rewritten=Rewritten(planned["size"] // 2, 3.0))
     [again] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
     assert round(again["seconds"]) == 6, "twice the bytes of the last time"
