@@ -29,6 +29,9 @@ REPLAYED_TABLE = AssetAlias(name="replayed_table", group="ops")
 REBUILT_TABLE = AssetAlias(name="rebuilt_table", group="ops")
 """The outlet of a rebuild; the form names the table."""
 
+REPAIRED_TABLE = AssetAlias(name="repaired_table", group="ops")
+"""The outlet of a repair; the form names the table."""
+
 OVERRIDDEN_TABLE = AssetAlias(name="overridden_table", group="ops")
 """The outlet of a gate override; the form names the table."""
 

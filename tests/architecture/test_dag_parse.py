@@ -18,6 +18,7 @@ DAG_IDS = {
     "quarantine_replay",
     "table_maintenance",
     "table_rebuild",
+    "table_repair",
     "table_vacuum",
 }
 LONGEST_DAG_FILE = 30

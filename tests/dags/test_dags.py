@@ -36,6 +36,7 @@ DAG_IDS = {
     "quarantine_replay",
     "table_maintenance",
     "table_rebuild",
+    "table_repair",
     "table_vacuum",
 }
 TABLES = {
@@ -93,6 +94,16 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
     assert rebuild.upstream_task_ids == {"approve"}
     assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
+
+
+def test_a_repair_is_an_approval_then_a_task_without_spark(dags: dict[str, DAG]) -> None:
+    dag = dags["table_repair"]
+    assert dag.timetable.can_be_scheduled is False
+    approve, restore = dag.get_task("approve"), dag.get_task("restore")
+    assert isinstance(approve, SecondPersonApprovalOperator)
+    assert (approve.execution_timeout, restore.execution_timeout) == (None, EXECUTION_TIMEOUT)
+    assert restore.upstream_task_ids == {"approve"}
+    assert set(dag.params) == {"table", "to", "no_reload", "why"}
 
 
 def test_a_vacuum_of_what_is_kept_shortly_is_an_approval_then_a_job(dags: dict[str, DAG]) -> None:

@@ -57,7 +57,15 @@ def stack(lakehouse: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def api(stack: Stack) -> Iterator[AirflowApi]:
     """A client of the stack's Airflow that has seen all DAGs."""
     with stack.api() as client:
-        for dag_id in ("flights", "gate_override", "delete_approval", "table_rebuild", "table_vacuum", *trials.DOMAINS):
+        for dag_id in (
+            "flights",
+            "gate_override",
+            "delete_approval",
+            "table_rebuild",
+            "table_repair",
+            "table_vacuum",
+            *trials.DOMAINS,
+        ):
             client.wait_for_dag(dag_id)
         # As every DAG that a user writes it is paused at first, and its events start nothing.
         client.wait_for_dag(trials.PARTITIONED)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from millrace.catalog import Catalog
 from millrace.clock import utc_now
@@ -20,6 +21,9 @@ from millrace.control.log.delta_log import read_commit
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.restoring import Restore, finish_restore
 from millrace.errors import RepairError
+from millrace.overview.lineage.restricted import Restrictions
+from millrace.paths import LakehousePaths
+from millrace.reading.certified import certified
 from millrace.repair.restore_plan import RestorePlan, plan_restore
 from millrace.repair.restore_target import require_repairable
 
@@ -85,6 +89,33 @@ class RestoreRequest:
         interval = last.intent.interval if last else utc_days(today, today)[0]
         restore = Restore(self.spec, self.version, plan.newest, interval, run_id, token, decided, self.no_reload)
         return restore.run(ops)
+
+
+def asked_restore(table: str, to: str, catalog: Catalog, paths: LakehousePaths, *, no_reload: bool) -> RestoreRequest:
+    """Return the restore that a person asks for.
+
+    Args:
+        table: the table.
+        to: a version, or a time, by default in UTC: then the version that readers used at that time.
+        catalog: the specs.
+        paths: the lakehouse.
+        no_reload: whether the landing files of undone batches are not loaded again.
+
+    Raises:
+        SpecError: the spec is wrong, or there is no such table.
+        NotReadyError: no version was certified at the time.
+        RepairError: `to` is neither a version nor a time.
+    """
+    spec, restricted = catalog.spec(table), Restrictions(catalog.specs).of(table)
+    if to.isdecimal():
+        return RestoreRequest(spec, int(to), no_reload, restricted)
+    try:
+        at = datetime.fromisoformat(to)
+    except ValueError as error:
+        cause = f"{table}: {to!r} is neither a version nor a time"
+        raise RepairError(cause, "Write a version such as 12, or a time such as 2026-11-20T10:00 (UTC).") from error
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return RestoreRequest(spec, certified(table, paths.root, at=at).version, no_reload, restricted)
 
 
 def interrupted_restores(tables: Iterable[str], ops: OpsTables) -> list[str]:

@@ -13,6 +13,7 @@ from lakehouse_airflow.factory.domain import build_domain_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
 from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
 from lakehouse_airflow.factory.rebuild import build_table_rebuild_dag
+from lakehouse_airflow.factory.repair import build_table_repair_dag
 from lakehouse_airflow.factory.vacuum import build_table_vacuum_dag
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "build_maintenance_dag",
     "build_quarantine_replay_dag",
     "build_table_rebuild_dag",
+    "build_table_repair_dag",
     "build_table_vacuum_dag",
 ]

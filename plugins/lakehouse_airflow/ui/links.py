@@ -28,6 +28,7 @@ OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
 MAINTENANCE_DAG_ID = "table_maintenance"
 REBUILD_DAG_ID = "table_rebuild"
+REPAIR_DAG_ID = "table_repair"
 REPLAY_DAG_ID = "quarantine_replay"
 VACUUM_DAG_ID = "table_vacuum"
 

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from millrace.cli.completion import table_names
-from millrace.cli.listings.as_json import AsJson, show_listing
-from millrace.cli.output import show
+from millrace.cli.listings.as_json import AsJson
 
 repair = typer.Typer(no_args_is_help=True, help="Repair a table: first see what would change, then execute just that.")
 
@@ -37,13 +36,10 @@ def restore(
 
     Without --execute it only shows what would change, everywhere, and ends with the id of exactly that.
     """
-    from millrace.cli.repair.restore import asked_restore, execute_restore, plan_lines
+    from millrace.cli.repair.restore import execute_restore, show_restore
     from millrace.settings import Settings
 
-    settings = Settings()
-    asked, catalog, ops = asked_restore(table, to, settings, no_reload=no_reload)
     if execute:
-        show(*execute_restore(asked, execute, why, catalog, ops, settings))
-        return
-    plan = asked.plan(catalog, ops)
-    show_listing([plan.facts], lambda: "\n".join(plan_lines(plan)), as_json=as_json)
+        execute_restore(table, to, execute, why, Settings(), no_reload=no_reload)
+    else:
+        show_restore(table, to, Settings(), no_reload=no_reload, as_json=as_json)

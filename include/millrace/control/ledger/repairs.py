@@ -90,6 +90,12 @@ class Repairs:
         """Return a decided repair of a table by its id; None if nobody has decided it."""
         return next((each for each in self._with(table, RepairEvent.DECIDED) if each.repair.id == repair_id), None)
 
+    def of_run(self, table: str, run_id: str) -> Repair | None:
+        """Return the repair of a table that a run has begun; None if it has begun none."""
+        rows = self._events.events(table, ("repair",), event=RepairEvent.DECIDED.value, run_id=run_id)
+        known = self.decided(table, rows[-1]["repair"]) if rows else None
+        return known.repair if known else None
+
     def open(self, tables: Iterable[str]) -> list[DecidedRepair]:
         """Return the repairs of some tables that were decided, and not completed."""
         known = self._events.tables()

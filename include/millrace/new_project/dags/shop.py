@@ -10,6 +10,7 @@ from lakehouse_airflow.factory import (
     build_maintenance_dag,
     build_quarantine_replay_dag,
     build_table_rebuild_dag,
+    build_table_repair_dag,
     build_table_vacuum_dag,
 )
 
@@ -22,4 +23,5 @@ deletes = build_delete_approval_dag(owner="platform")
 columns = build_column_approvals_dag(owner="platform")
 replays = build_quarantine_replay_dag(owner="platform")
 rebuilds = build_table_rebuild_dag(owner="platform")
+repairs = build_table_repair_dag(owner="platform")
 vacuums = build_table_vacuum_dag(owner="platform")

@@ -20,6 +20,7 @@ COMMANDS = {
     "delete_approval": ("run", "--interval", "2013-01-01", "--allow-deletes"),
     "quarantine_replay": ("quarantine", "replay", ORDERS, *FIX),
     "table_rebuild": ("rebuild", ORDERS, "--allow-deletes"),
+    "table_repair": ("repair", "restore", ORDERS, "--to", "1", "--execute", "d87a7bf20cd0", "--why", "net prices"),
     "table_vacuum": ("maintain", "--allow-deletes"),
 }
 ALONE = "ann (nobody else was asked)"

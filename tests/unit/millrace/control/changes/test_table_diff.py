@@ -89,6 +89,7 @@ def test_a_reprocess_that_a_restore_has_undone_leaves_its_interval_on_the_old_sp
     assert table_diff(cents, again, ops).outdated == (day(1).start,)
     undoing = at_end.model_copy(update={"restores": 1, "undoes": (again.token,)})
     undone = load_batch(tmp_path, SILVER, sources=undoing)
+    ops.ledger.record_rewound(undone, [again], [])
     assert table_diff(cents, undone, ops).outdated == (day(1).start, day(2).start)
 
 
