@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -69,6 +69,17 @@ def only_files(rows: ds.FileSystemDataset, files: Set[str]) -> ds.FileSystemData
     paths = set(map(unquote, files))
     fragments = [fragment for fragment in rows.get_fragments() if fragment.path in paths]
     return ds.FileSystemDataset(fragments, rows.schema, rows.format, rows.filesystem)
+
+
+def in_small_steps(rows: ds.FileSystemDataset, columns: Sequence[str]) -> pa.RecordBatchReader:
+    """Return some columns of a dataset, of which one row group after the other is decoded when it is needed.
+
+    PyArrow 26 decodes a whole dataset in advance, whatever its readahead, while its consumer is busy.
+    """
+    schema = pa.schema([rows.schema.field(name) for name in columns])
+    groups = (group for fragment in rows.get_fragments() for group in fragment.split_by_row_group())
+    batches = (batch for group in groups for batch in group.to_batches(schema=rows.schema, columns=list(columns)))
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def filtered_parts(delta: DeltaTable, rows: ds.FileSystemDataset, *, only_nan: bool = False) -> list[Part]:

@@ -15,12 +15,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from millrace.contracts.restricted import NOTHING_RESTRICTED, RESTRICTED, RestrictedColumns
 from millrace.control.changes.table_columns import columns_of
 from millrace.control.log.table_queries import identifiers, text_literals
 from millrace.errors import QueryError, first_line
 from millrace.reading.comparable_types import canonical, common_type
+from millrace.reading.datasets import in_small_steps
 from millrace.reading.duckdb_in_utc import spilling_duckdb
 from millrace.reading.stored_version import StoredVersion
 
@@ -187,11 +189,10 @@ def table_difference(
     in_both = before.files.keys() & after.files.keys() if before.path == after.path else set[str]()
     sides = [(side, side.files.keys() - in_both) for side in (before, after)]
     with spilling_duckdb() as connection, _duckdb_errors(sides):
-        for name, (side, files) in zip(("before", "after"), sides, strict=True):
-            connection.register(name, side.dataset_of_files(files))
         comparison = _Comparison(
             connection,
-            columns,
+            *(side.dataset_of_files(files) for side, files in sides),
+            columns=columns,
             key=[by_name[key.lower()] for key in keys] or columns,
             partitioned_by=[by_name[name.lower()] for name in partitioned_by],
             restricted=restricted,
@@ -273,17 +274,20 @@ def _is_own(name: str) -> bool:
 
 
 class _Comparison:
-    """The queries of one comparison; `before` and `after` are views of the rows to compare.
+    """The queries of one comparison.
 
-    `differing` has each row that does not occur equally often in both versions, with its two numbers. `by_key` has a
-    line for each key of such a row.
+    `compared` has the rows of both versions. (DuckDB 1.5.5 also groups rows straight from Arrow, but then Arrow's
+    memory grows with them.) `differing` has each row that does not occur equally often in both, with its two numbers,
+    and `by_key` a line for each key of such a row.
     """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        columns: Sequence[_Column],
+        before: ds.FileSystemDataset,
+        after: ds.FileSystemDataset,
         *,
+        columns: Sequence[_Column],
         key: Sequence[_Column],
         partitioned_by: Sequence[_Column],
         restricted: RestrictedColumns,
@@ -298,16 +302,23 @@ class _Comparison:
         self._most = most
         kinds = pa.schema([pa.field(f"c{column.at}", column.kind) for column in columns])
         self._types = list(map(str, connection.from_arrow(kinds.empty_table()).types))
+        connection.register("before", in_small_steps(before, [column.name_before for column in columns]))
+        connection.register("after", in_small_steps(after, [column.name for column in columns]))
 
     def find_differing_rows(self) -> None:
-        """Read the rows of both versions once, and keep those that differ."""
+        """Read the rows of both versions, and keep those that differ."""
+        before = ", ".join(self._read(column, column.name_before) for column in self._columns)
+        after = ", ".join(self._read(column, column.name) for column in self._columns)
+        self._connection.execute(f"""
+            CREATE TEMP TABLE compared AS
+            SELECT {before}, false AS is_after FROM "before" UNION ALL SELECT {after}, true FROM "after"
+        """)
         columns = ", ".join(f"c{column.at}" for column in self._columns)
         self._connection.execute(f"""
             CREATE TEMP TABLE differing AS
             SELECT {columns},
                 count(*) FILTER (NOT is_after) AS rows_before, count(*) FILTER (is_after) AS rows_after
-            FROM ({self._rows_of_both(self._columns)})
-            GROUP BY {columns} HAVING rows_before <> rows_after
+            FROM compared GROUP BY {columns} HAVING rows_before <> rows_after
         """)
         key = ", ".join(f"c{column.at}" for column in self._key)
         values = "".join(
@@ -401,13 +412,13 @@ class _Comparison:
         )
 
     def duplicates(self) -> DuplicateKeys:
-        """Return the keys that several of the compared rows have; only the key columns are read for it."""
+        """Return the keys that several of the compared rows have."""
         key = ", ".join(f"c{column.at}" for column in self._key)
         texts = ", ".join(self._text(column, f"c{column.at}") for column in self._key)
         self._connection.execute(f"""
             CREATE TEMP TABLE duplicates AS
             SELECT {key}, count(*) FILTER (NOT is_after) AS rows_before, count(*) FILTER (is_after) AS rows_after
-            FROM ({self._rows_of_both(self._key)}) GROUP BY {key} HAVING rows_before > 1 OR rows_after > 1
+            FROM compared GROUP BY {key} HAVING rows_before > 1 OR rows_after > 1
         """)
         (before, after), *_ = self._fetch(
             "SELECT count(*) FILTER (rows_before > 1), count(*) FILTER (rows_after > 1) FROM duplicates"
@@ -418,12 +429,6 @@ class _Comparison:
         names = [column.name for column in self._key]
         samples = tuple((dict(zip(names, values, strict=True)), one, other) for one, other, *values in found)
         return DuplicateKeys(before, after, samples)
-
-    def _rows_of_both(self, columns: Sequence[_Column]) -> str:
-        """Return the SQL of the rows of both versions, with these columns."""
-        before = ", ".join(self._read(column, column.name_before) for column in columns)
-        after = ", ".join(self._read(column, column.name) for column in columns)
-        return f'SELECT {before}, false AS is_after FROM "before" UNION ALL SELECT {after}, true FROM "after"'
 
     def _read(self, column: _Column, name: str) -> str:
         value = identifiers([name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import UTC, date, datetime
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
 from millrace.errors import NotReadyError, QueryError, UnknownNameError
+from millrace.reading.datasets import in_small_steps
 from millrace.reading.stored_version import StoredVersion
 from millrace.reading.table_difference import Kind, TableDifference, table_difference
 from tests.support.texts import texts
@@ -152,6 +154,17 @@ def test_two_versions_differ_as_a_model_says(
         assert found.unchanged == sum((_counted(old) & _counted(new)).values())
         assert found.is_equal == (_counted(old) == _counted(new))
     assert by_files.files_in_both == len(StoredVersion(path, 0).files)
+
+
+def test_files_are_decoded_when_their_rows_are_needed(tmp_path: Path) -> None:
+    for at in range(20):
+        write_deltalake(str(tmp_path), pa.table({"n": range(at, at + 50_000)}), mode="append")
+    version, used = StoredVersion(tmp_path, 19), pa.total_allocated_bytes()
+    rows = in_small_steps(version.dataset, ["n"])
+    batches = [rows.read_next_batch()]
+    time.sleep(0.2)
+    assert pa.total_allocated_bytes() - used < 4 * batches[0].nbytes
+    assert batches[0].num_rows + sum(batch.num_rows for batch in rows) == 1_000_000
 
 
 def _orders(*rows: tuple[int | None, str | None, str]) -> pa.Table:

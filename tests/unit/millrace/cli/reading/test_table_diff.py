@@ -68,6 +68,27 @@ def test_a_person_sees_what_differs_between_two_versions(paths: LakehousePaths, 
     ]
 
 
+def test_a_person_sees_other_columns_partitions_and_what_looks_alike(
+    paths: LakehousePaths, lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    tables = ("silver.dated", "silver.dated_anew")
+    write_specs(Path(place["LAKEHOUSE_TABLES"]), *map(silver_document, tables))
+    days, ids = ["2013-01-01", "2013-01-02", "2013-01-03"], ["a", "b", "c"]
+    old = {"order_id": ids, "day": days, "amount": pa.array([1, 2, 3], pa.int32()), "city": ["\u00e5", "b", "c"]}
+    new = {"order_id": ids, "day": days, "amount": pa.array([1, 2, 4], pa.int64()), "city": ["a\u030a", "b", "c"]}
+    for table, columns in zip(tables, ({**old, "note": ids}, new), strict=True):
+        write_version(paths, pa.table(columns), table=table, partition_by=["day"])
+    shown = squeezed(lakehouse("table-diff", *tables, "--limit", "1").stdout)
+    assert shown[3:6] == ["column from to", "note string -", "amount integer long values are compared"]
+    assert shown[-5:] == [
+        "partition added removed changed",
+        "day 2013-01-01 0 0 1",
+        "... and 1 more partition: --json has all of them",
+        "for example key column from to",
+        r'changed order_id a city "\u00e5" "a\u030a"',
+    ]
+
+
 def test_versions_are_named_by_number_as_newest_by_a_time_or_are_the_certified_ones(
     paths: LakehousePaths, lakehouse: Lakehouse
 ) -> None:
