@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import Counter, defaultdict
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
-from millrace.errors import NotReadyError, QueryError, UnknownNameError
+from millrace.errors import MisfitError, NotReadyError, QueryError, UnknownNameError
 from millrace.reading.datasets import in_small_steps
 from millrace.reading.stored_version import StoredVersion
 from millrace.reading.table_difference import Kind, TableDifference, table_difference
@@ -267,6 +268,12 @@ def test_a_version_that_cannot_be_read_names_the_nearest_whole_one(tmp_path: Pat
         with pytest.raises(NotReadyError, match=reason):
             table_difference(StoredVersion(tmp_path, gone), newest)
     assert table_difference(versions[2], newest).added == 1
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
+    commit = json.dumps({"protocol": {**protocol, "writerFeatures": ["deletionVectors"]}})
+    (tmp_path / "_delta_log" / f"{5:020d}.json").write_text(commit)
+    with pytest.raises(MisfitError, match=r"it has the feature deletionVectors\nRead it by Spark"):
+        table_difference(newest, StoredVersion(tmp_path, 5))
+    (tmp_path / "_delta_log" / f"{5:020d}.json").unlink()
     DeltaTable(str(tmp_path)).create_checkpoint()
     for commit in (0, 1, 2, 3):
         (tmp_path / "_delta_log" / f"{commit:020d}.json").unlink()
