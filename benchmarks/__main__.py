@@ -29,6 +29,7 @@ from benchmarks.series import (
     pages,
     planning,
     start,
+    table_diff,
 )
 from benchmarks.series import load as load_files
 from benchmarks.series.gates import gate, gate_growth, gate_share
@@ -66,6 +67,7 @@ class Series(StrEnum):
     GOLD_GROWTH_LARGE = "gold-growth-large"
     INCREMENTS = "increments"
     SOURCES_AT_ONCE = "sources-at-once"
+    TABLE_DIFF = "table-diff"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -96,6 +98,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.GOLD_GROWTH_LARGE: partial(gold_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.INCREMENTS: increments.run,
     Series.SOURCES_AT_ONCE: sources_at_once.run,
+    Series.TABLE_DIFF: table_diff.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 
