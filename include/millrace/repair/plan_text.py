@@ -34,6 +34,7 @@ def plan_lines(plan: RestorePlan, *, has_keys: bool = True) -> Iterator[str]:
             yield f"  {each['kind']}: {key}"
     yield from _batches("Batches that are undone", plan.undone)
     yield from _batches("Batches that come back", plan.redone)
+    yield from (f"Also undone: {line}" for line in plan.others)
     if plan.files:
         fate = "stay undone" if plan.no_reload else "the next runs of their intervals load again"
         yield f"Landing files that {fate}: {len(plan.files):,}"

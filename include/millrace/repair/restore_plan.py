@@ -13,7 +13,7 @@ from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverQuerySpec, SilverSpec
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import Winner
-from millrace.control.log.delta_log import latest_version
+from millrace.control.log.delta_log import commits_after, latest_version
 from millrace.control.maintenance.retention import readers_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
@@ -105,6 +105,7 @@ class RestorePlan:
         definition: columns that differ themselves.
         undone: the batches whose rows go.
         redone: the batches whose rows come back.
+        others: the commits of other tools that are undone as well, each with its version.
         files: the landing files of the undone batches.
         secondary: quarantine and tombstones.
         replays_undone: the number of undone replays, whose rows wait in quarantine again.
@@ -129,6 +130,7 @@ class RestorePlan:
     definition: tuple[str, ...]
     undone: tuple[ChangedBatch, ...]
     redone: tuple[ChangedBatch, ...]
+    others: tuple[str, ...]
     files: tuple[str, ...]
     secondary: tuple[SecondaryChange, ...]
     replays_undone: int
@@ -210,6 +212,11 @@ def _plan(
         ),
         undone=tuple(_changed(batch, ops) for batch in undone),
         redone=tuple(_changed(batch, ops) for batch in redone),
+        others=tuple(
+            f"version {commit.version}, {commit.operation} by {commit.engine or 'an unknown tool'}"
+            for commit in commits_after(path, target.version)
+            if commit.changes_data and not commit.metadata and not commit.run_id
+        ),
         files=tuple(sorted(files)),
         secondary=tuple(_secondary_changes(target, ops)),
         replays_undone=sum(bool(batch.intent.sources.replay) for batch in undone),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
 from millrace.control.log.batch import Repair
 from millrace.control.log.delta_log import latest_version
 from millrace.control.ops_tables import OpsTables
@@ -86,6 +87,8 @@ def test_gold_follows_a_restore_of_silver_and_a_batch_planned_before_it_plans_ag
 ) -> None:
     shop, (first, _, third) = copy_lakehouse(loaded[0], tmp_path / "shop"), loaded[1]
     restore(shop, SILVER, 1)
+    gate = shop.run(SILVER, job=Job.QUALITY_GATE)
+    assert (gate.outcome, gate.version, gate.certified_version) == (Outcome.NO_OP, 4, 4), "it has a certificate"
     assert shop.run(GOLD).outcome is Outcome.COMMITTED
     assert {**content(shop), "bronze": ()} == {**first, "bronze": ()}
     write, met = SilverMerge.write, list[int]()

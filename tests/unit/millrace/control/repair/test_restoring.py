@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.row_status import RowStatus
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verdicts import restoring_version
@@ -16,10 +19,14 @@ from millrace.control.ledger.resolution import resolve
 from millrace.control.log.batch import BatchSources, Stream, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.ops_tables import OpsTables
-from millrace.control.repair.restoring import restore_obstacle, undo_refused
-from millrace.errors import RestoreError
+from millrace.control.quarantine.events import Decision, ReceivedRow
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.control.repair.following import require_followable
+from millrace.control.repair.restoring import Restore, restore_obstacle, undo_refused
+from millrace.errors import BadInputError, RestoreError
 from millrace.paths import LakehousePaths
-from tests.support.documents.specs import silver_spec
+from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import (
     append,
     clean_log,
@@ -30,8 +37,9 @@ from tests.support.ledger.delta_tables import (
     load_batch,
     optimize,
 )
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
-SPEC = silver_spec(on_refusal="restore")
+SPEC, BRONZE = silver_spec(on_refusal="restore"), bronze_spec()
 SOURCE, TABLE = "bronze.orders", SPEC.table
 
 
@@ -153,3 +161,63 @@ def load_secondary(path: Path, token: str) -> int:
         create_table(path)
     append(path, 1, user_metadata=f'{{"millrace": {{"token": "{token}"}}}}')
     return 1
+
+
+def test_the_rows_of_an_undone_replay_wait_again_and_a_late_driver_does_not_change_that(tmp_path: Path) -> None:
+    paths, ann = LakehousePaths(tmp_path), Decision("ann", "fixed", "run")
+    ops = OpsTables(paths)
+    first = load_batch(tmp_path, BRONZE)
+    judge(tmp_path, BRONZE, first.version)
+    table_id = quarantine(paths, BRONZE.table, refused(1, "too low"), refused(2, "too low"), by=first.intent)
+    fixed = [ReceivedRow("r1", '{"order_id":"o1"}', "amount = 1"), ReceivedRow("r2", '{"order_id":"o2"}')]
+    ops.quarantine.record_fixes(BRONZE.table, table_id, fixed[:1], ann)
+    ops.quarantine.pin(BRONZE.table, table_id, "replay", fixed, ann)
+    replayed = load_batch(tmp_path, BRONZE, rows=2, sources=BatchSources(replay="replay", replayed_rows=2))
+    ops.quarantine.record_outcome(replayed, [], ann)
+    judge(tmp_path, BRONZE, replayed.version)
+    assert statuses(paths) == {"r1": RowStatus.REPLAYED, "r2": RowStatus.REPLAYED}
+    assert len(ops.quarantine.replayed_rows(BRONZE.table, table_id, "")) == 2
+
+    Restore(BRONZE, first.version, replayed.version, day(), "run").run(ops)
+    ops.quarantine.record_outcome(replayed, [], ann)
+
+    assert statuses(paths) == {"r1": RowStatus.FIXED, "r2": RowStatus.OPEN}
+    assert ops.quarantine.replayed_rows(BRONZE.table, table_id, "") == []
+
+
+def statuses(paths: LakehousePaths) -> dict[str, RowStatus]:
+    rows = quarantined_rows(StoredRows(BRONZE.table, paths), RowFilter(statuses=tuple(RowStatus)))
+    return {row.id: row.status for row in sorted(rows, key=lambda row: row.id)}
+
+
+@pytest.mark.parametrize(
+    ("undone", "silver", "reason"),
+    [
+        (BatchSources(files=1), {}, ""),
+        (BatchSources(files=1), {"snapshot": "full", "sequence_by": None}, "full snapshots"),
+        (BatchSources(replay="r", replayed_rows=1), {}, "is a replay"),
+        (BatchSources(offsets={"orders": {0: (0, 1)}}), {}, "Kafka messages"),
+    ],
+)
+def test_silver_follows_a_restore_of_its_source_or_says_how_to_rebuild_it(
+    tmp_path: Path, undone: BatchSources, silver: dict[str, Any], reason: str
+) -> None:
+    ops = OpsTables(LakehousePaths(tmp_path))
+    first = load_batch(tmp_path, BRONZE)
+    judge(tmp_path, BRONZE, first.version)
+    later = load_batch(tmp_path, BRONZE, sources=undone)
+    restored = Restore(BRONZE, first.version, later.version, day(), "run").run(ops)
+    reading = silver_spec().model_copy(update=silver)
+
+    def follow(after: int | None) -> None:
+        span = after, restored.version
+        require_followable(reading, BRONZE.table, restored.intent.table_id, span, ops)
+
+    follow(None)
+    follow(first.version)  # it has read none of what was undone
+    if reason:
+        with pytest.raises(BadInputError, match=reason) as caught:
+            follow(later.version)
+        assert str(caught.value).endswith("lakehouse rebuild silver.orders --downstream")
+    else:
+        follow(later.version)

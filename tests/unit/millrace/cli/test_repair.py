@@ -1,0 +1,55 @@
+"""`lakehouse repair restore`: what it prints, for people and for programs, and the command that it ends with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from millrace.errors import ExitCode
+from millrace.settings import Settings
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_spec
+from tests.support.ledger.delta_tables import delete_all, judge, load_batch
+
+SPEC = bronze_spec()
+ORDERS = SPEC.table
+
+
+@pytest.fixture(autouse=True)
+def orders(settings: Settings) -> None:
+    """A table of two certified versions, whose rows another tool has deleted since."""
+    root = settings.paths.root
+    for rows in (2, 3):
+        judge(root, SPEC, load_batch(root, SPEC, rows=rows).version)  # type: ignore[arg-type]
+    delete_all(settings.paths.table(ORDERS))  # type: ignore[arg-type]
+
+
+def test_it_shows_what_changes_and_its_last_line_does_just_that(lakehouse: Lakehouse, settings: Settings) -> None:
+    shown = lakehouse("repair", "restore", ORDERS, "--to", "1").stdout.splitlines()
+    assert shown[:2] == [
+        f"{ORDERS}: version 4 would have the rows of version 1. Nothing was written.",
+        "Rows: 0 now, 2 after: 2 inserted, 0 updated, 0 deleted",
+    ]
+    assert "  batch 2 (version 2), 2013-01-02, run run-2: 3 rows" in shown
+    assert any(line.startswith("Also undone: version 3, DELETE by delta-rs") for line in shown)
+    assert "Readers: version 2 now, version 4 after" in shown
+    command = shown[-1].removeprefix("To do exactly this: lakehouse ").removesuffix(" ...")
+    answer = lakehouse(*shlex.split(command), "a wrong delete")
+    assert "Readers use version 4." in answer.stdout.splitlines(), answer.stderr
+    assert lakehouse("repair", "restore", ORDERS, "--to", "3").exit_code is ExitCode.BAD_INPUT
+
+
+def test_programs_get_all_of_it(lakehouse: Lakehouse) -> None:
+    [plan] = json.loads(lakehouse("repair", "restore", ORDERS, "--to", "1", "--json").stdout)
+    assert (plan["makes_version"], plan["inserted"], plan["restores"], plan["certified"]) == (4, 2, 1, 2)
+    assert plan["command"].endswith(f"--execute {plan['id']}")
+
+
+def test_what_is_neither_a_version_nor_a_time_is_refused(lakehouse: Lakehouse) -> None:
+    answer = lakehouse("repair", "restore", ORDERS, "--to", "yesterday")
+    assert (answer.exit_code, answer.stdout) == (ExitCode.BAD_INPUT, "")
+    assert "Write a version such as 12, or a time" in answer.stderr
+    early = lakehouse("repair", "restore", ORDERS, "--to", "2013-01-01T10:00")
+    assert "no version was certified at 2013-01-01 10:00" in early.stderr
