@@ -190,7 +190,8 @@ def _plan(measured: Sequence[PlannedTable]) -> RenderableType:
     for action in actions:
         seconds = None if action.seconds is None else round(action.seconds)
         why, left = Text(action.reason), Text(action.if_left)
-        table.add_row(action.table, action.step.value, size(action.size), count(seconds), why, left)
+        step = f"{action.step}, if a person allows it" if action.needs_approval else action.step.value
+        table.add_row(action.table, step, size(action.size), count(seconds), why, left)
     return table
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+from deltalake import DeltaTable
 
 from millrace.catalog import load_catalog
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
@@ -52,6 +55,23 @@ def test_it_shows_what_maintenance_would_do_and_why_and_writes_nothing(
     [unknown] = json.loads(lakehouse("maintain", "--plan", "--json", "--table", BRONZE).stdout)
     assert unknown["seconds"] is None, "twenty times the bytes of the last time"
     assert lakehouse("maintain", "--json").exit_code == ExitCode.WRONG_USAGE
+
+
+def test_a_deletion_that_a_person_has_to_allow_is_shown_and_not_done(lakehouse: Lakehouse, settings: Settings) -> None:
+    write_specs(settings.tables, bronze_document(maintenance={"vacuum": {"retain": "24 hours"}}))
+    load_batch(settings.root, load_catalog(settings.tables).spec(BRONZE))
+    path = Path(str(settings.paths.table(BRONZE)))
+    DeltaTable(str(path)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 24 hours"})
+    (path / "stray.parquet").write_bytes(b"12345")
+    os.utime(path / "stray.parquet", (0, 0))
+    assert "vacuum, if a person allows it" in " ".join(
+        lakehouse("maintain", "--plan", "--table", BRONZE).stdout.split()
+    )
+    answer = lakehouse("maintain", "--table", BRONZE)
+    assert answer.exit_code == 0, "no Spark is started"
+    assert "bronze.orders: vacuum: 5 B: no version of the last 1 day needs 1 file; the oldest that" in answer.stdout
+    assert "A person has to allow this (--allow-deletes)" in answer.stdout
+    assert lakehouse("maintain", "--table", BRONZE, "--allow-deletes").exit_code == ExitCode.SPARK_UNAVAILABLE
 
 
 def test_maintain_starts_no_spark_where_nothing_is_to_do_and_a_torn_log_stops_no_other_table(
