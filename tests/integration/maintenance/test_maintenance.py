@@ -29,6 +29,7 @@ from millrace.control.ledger.holds import HoldEvent
 from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version, read_commit
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
+from millrace.control.maintenance.holding import hold_tables
 from millrace.control.maintenance.maintained import Maintained
 from millrace.control.maintenance.old_files import RETENTION_PROPERTY, OldFile, old_files, oldest_whole
 from millrace.control.ops_tables import OpsTables
@@ -406,6 +407,17 @@ def test_a_table_that_was_out_of_the_specs_while_vacuum_ran_says_how_it_comes_ba
     assert shop.rebuild(GOLD).exit_code is ExitCode.OK
     revenue, stored = shop.rows(GOLD, "revenue"), amounts(shop, SILVER, None)
     assert sum(amount for (amount,) in revenue) == sum(amount for _, amount in stored)
+
+
+@pytest.mark.slow
+def test_a_rebuild_of_a_held_table_keeps_its_log(shop: Lakehouse) -> None:
+    hold_tables("case-17", [GOLD], said_by="ann", why="court order", run_id="test", ops=OpsTables(shop.paths))
+    before = latest_version(shop.paths.table(GOLD))
+    report = shop.rebuild(GOLD)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert latest_version(shop.paths.table(GOLD)) > before
+    configuration = DeltaTable(str(shop.paths.table(GOLD))).metadata().configuration
+    assert configuration["delta.enableExpiredLogCleanup"] == "false"
 
 
 def test_a_retention_below_the_table_s_own_deletes_nothing(shop: Lakehouse, tmp_path: Path) -> None:
