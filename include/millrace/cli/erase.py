@@ -12,11 +12,12 @@ import typer
 from millrace.cli.listings.as_json import AsJson, show_listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from typing import BinaryIO
 
     from rich.console import RenderableType
 
     from millrace.erase.finding import Findings
+    from millrace.erase.subjects import Subjects
 
 erase = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +26,7 @@ erase = typer.Typer(
 
 Kind = Annotated[str, typer.Argument(help="What the keys identify, as `subject_keys` of the specs name it.")]
 SubjectsFile = Annotated[
-    typer.FileText, typer.Option("--subjects", help="A file with a key in each line, or - for stdin.")
+    typer.FileBinaryRead, typer.Option("--subjects", help="A file with a key in each line, or - for stdin.")
 ]
 
 
@@ -35,7 +36,7 @@ def find_command(kind: Kind, subjects: SubjectsFile, as_json: AsJson = False) ->
 
     Keys are no arguments, since other users of the machine see those.
     """
-    found = _find(kind, subjects)
+    _, found = _find(kind, subjects)
     show_listing([found], lambda: _view(found), as_json=as_json)
 
 
@@ -53,13 +54,20 @@ def prove(
 
     from millrace.cli.output import show, show_problem
     from millrace.erase.certificates import Certificates, Erased, state_of
-    from millrace.errors import ExitCode
+    from millrace.errors import BadInputError, ExitCode
     from millrace.settings import Settings
 
-    found = _find(kind, subjects)
+    named, found = _find(kind, subjects)
+    if named.hide(request) != request:
+        raise BadInputError("--request has a key of a subject", "Write a name that says nothing of the person.")
+    if not any(table in found.versions for table in found.reached):
+        raise BadInputError(
+            f"none of the tables with keys was found: {', '.join(found.reached)}",
+            f"Is {Settings().paths.root} the lakehouse? LAKEHOUSE_ROOT names it.",
+        )
     if state_of(found) is Erased.STORED:
         show(_view(found))
-        show_problem("No certificate was written: delete these first.")
+        show_problem("No certificate was written: delete what was found, and mend what could not be searched.")
         raise typer.Exit(ExitCode.FAILED)
     certificate = Certificates(Settings().paths).write(found, request, getpass.getuser())
     typer.echo(certificate.text)
@@ -81,8 +89,8 @@ def certificates(as_json: AsJson = False) -> None:
     show_listing((each.content for each in written), lambda: Group(*lines), as_json=as_json)
 
 
-def _find(kind: str, subjects: Iterable[str]) -> Findings:
-    """Search for the subjects of a file.
+def _find(kind: str, subjects: BinaryIO) -> tuple[Subjects, Findings]:
+    """Search for the subjects of a file, and return both.
 
     Raises:
         BadInputError: no spec states the kind, or the file names no subject.
@@ -104,7 +112,8 @@ def _find(kind: str, subjects: Iterable[str]) -> Findings:
             f"no spec states subject_keys of the kind {kind!r}",
             did_you_mean(kind, known) or "State it in the tables that deliver the key: subject_keys: {column: kind}",
         )
-    return find(read_subjects(kind, subjects), catalog, settings, datetime.now(UTC))
+    named = read_subjects(kind, subjects.read())
+    return named, find(named, catalog, settings, datetime.now(UTC))
 
 
 def _view(found: Findings) -> RenderableType:
@@ -124,4 +133,5 @@ def _view(found: Findings) -> RenderableType:
     searched = f"{counted(found.files, 'file')} ({size(found.size)}) searched for {counted(found.subjects, found.kind)}"
     parts = [table] if found.places else [Text("Nothing was found.")]
     limits = [Text(f"not covered: {each}") for each in found.not_covered]
-    return Group(*parts, Text(searched), *limits)
+    unread = [Text(f"not searched: {each}", style="red") for each in found.unread]
+    return Group(*parts, Text(searched), *limits, *unread)

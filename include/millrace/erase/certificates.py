@@ -68,7 +68,12 @@ class Certificate:
 
 
 def state_of(findings: Findings) -> Erased:
-    """Return what a search shows: older versions, and the log of their files, are deleted only later."""
+    """Return what a search shows: older versions, and the log of their files, are deleted only later.
+
+    What could not be searched counts as stored.
+    """
+    if findings.unread:
+        return Erased.STORED
     if not findings.places:
         return Erased.EVERYWHERE
     is_old = all(place.part in (Part.OLDER, Part.LOG) for place in findings.places)
@@ -95,13 +100,14 @@ class Certificates:
             by: who asked for it.
 
         Raises:
-            ValueError: something is still stored.
+            ValueError: something is still stored, or was not searched.
+            MillraceError: an earlier certificate was changed or removed.
             NotReadyError: others wrote certificates all the time.
         """
         if (state := state_of(findings)) is Erased.STORED:
-            raise ValueError("what is stored is not erased")
+            raise ValueError("what is stored, or was not searched, is not erased")
         for _ in range(_TRIES):
-            before = self.all()
+            require_chain(before := self.all())
             number = len(before) + 1
             content = {
                 "number": number,
@@ -143,7 +149,5 @@ def in_words(certificate: Certificate) -> str:
     """Return a line on a certificate."""
     content = certificate.content
     at = datetime.fromisoformat(content["searched_at"])
-    subjects = f"{content['subjects']} {content['kind']}"
-    return (
-        f"{certificate.number}: {content['request']}: {subjects}, {content['state']}, {at:{MINUTE}}, by {content['by']}"
-    )
+    facts = f"{content['subjects']} {content['kind']}, {content['state']}, {at:{MINUTE}}, by {content['by']}"
+    return f"{certificate.number}: {content['request']}: {facts}; {certificate.digest}"

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
+from stat import S_ISREG
 from urllib.parse import unquote
+
+from deltalake.exceptions import TableNotFoundError
 
 from millrace.catalog import Catalog
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
 from millrace.control.landing.landing import LandingFile, landing_of
-from millrace.control.log.stored_tables import is_table, logged_files, open_table
+from millrace.control.ledger.holds import Holds
+from millrace.control.log.stored_tables import logged_files, open_table
 from millrace.control.maintenance.old_files import old_files
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.storage.arrow_files import open_for_arrow
-from millrace.control.storage.stored_files import StoredFile, files_below
+from millrace.control.storage.stored_files import StoredFile, files_below, is_file
 from millrace.erase.reach import Reach, reach_of
-from millrace.erase.search import Found, UnreadFileError, search_file
+from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
 from millrace.erase.subjects import Subjects
 from millrace.errors import MillraceError
 from millrace.paths import OWN
@@ -84,7 +87,9 @@ class Findings:
         versions: table, or what is beside it -> its newest version then.
         files: the number of files that were searched.
         size: their bytes.
-        not_covered: what was not searched, or cannot be found by a key.
+        not_covered: what cannot be found by a key, or is in none of these files.
+        unread: what should have been searched, and could not be.
+        reached: the tables that hold keys, or are computed from such, by their specs.
     """
 
     kind: str
@@ -95,6 +100,8 @@ class Findings:
     files: int
     size: int
     not_covered: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
 
 
 @dataclass
@@ -108,22 +115,49 @@ class _Search:
     size: int = 0
     unread: list[str] = field(default_factory=list)
 
-    def add(
-        self, name: str, part: Part, file: StoredFile, content: BinaryIO, keys: Collection[str], due: datetime | None
-    ) -> None:
-        """Search a file that belongs to a place."""
+    def add(self, name: str, part: Part, file: StoredFile, found: Found, due: datetime | None) -> None:
+        """Count a file that was searched."""
         self.files += 1
         self.size += file.size
-        try:
-            found = search_file(file.path, content, self.subjects, keys)
-        except UnreadFileError as error:
-            self.unread.append(f"{name}: {file.path} could not be searched: {error}")
-            return
-        if not found and self.subjects.in_path(file.path, keys):
-            found = Found(mentions=1)
         if found:
+            name = self.subjects.hide(name)
             place = self.places.get((name, part)) or Place(name, part)
             self.places[name, part] = place.plus(found, file, due)
+
+    def miss(self, name: str, path: str, why: object) -> None:
+        """Note a file that could not be searched."""
+        printable = path.encode("utf-8", "backslashreplace").decode()
+        self.unread.append(self.subjects.hide(f"{name}: {printable} could not be searched: {why}"))
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder whose files are searched alike.
+
+    Attributes:
+        path: the folder.
+        name: what people call it.
+        files: what searches a file of it.
+    """
+
+    path: LakePath
+    name: str
+    files: FileSearch
+
+    def search(self, file: StoredFile, part: Part, search: _Search, due: datetime | None = None) -> None:
+        """Search a file."""
+        try:
+            if isinstance(self.path, Path) and not S_ISREG((self.path / file.path).stat().st_mode):
+                search.miss(self.name, file.path, "it is no file")
+                return
+            with open_for_arrow(self.path / file.path) as content:
+                found = self.files.search(file.path, content)
+        except FileNotFoundError:
+            return  # VACUUM, or a run, has deleted it since the listing
+        except (UnreadFileError, OSError, ValueError) as error:
+            search.miss(self.name, file.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
+            return
+        search.add(self.name, part, file, found, due)
 
 
 def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime) -> Findings:
@@ -139,91 +173,103 @@ def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime
         NotReadyError: the store does not answer.
         StorageError: the store refuses a request.
     """
-    reach, search = reach_of(subjects.kind, catalog.specs), _Search(subjects)
-    every_key = {key for of_table in reach.values() for key in of_table.keys}
+    reach, search, holds = reach_of(subjects.kind, catalog.specs), _Search(subjects), Holds(settings.paths)
+    every = Keys(
+        {key for each in reach.values() for key in each.keys},
+        {name for each in reach.values() for name in each.computed},
+    )
     root, places = settings.paths.root, defaultdict[str, list[StoredFile]](list)
     for file in files_below(root):
         places[_folder_of(file.path)].append(file)
     for folder, files in sorted(places.items()):
         table, name = _named(folder)
-        keys = every_key if table not in reach else reach[table].keys
+        keys = Keys(reach[table].keys, reach[table].computed) if table in reach else every
+        of_folder = _Folder(root, name or _name_of_own(folder), FileSearch(subjects, keys))
         if name:
             least = retention_of(catalog.specs[table]) if table in catalog.specs else timedelta()
-            _search_table(root / folder, name, files, folder, keys, search, now, least)
+            is_held = bool(holds.on(table))
+            _search_table(replace(of_folder, path=root / folder), files, folder, search, now, least, is_held=is_held)
             continue
         for file in files:
-            _search_stored(root, file, _name_of_own(folder), Part.FILES, keys, search)
+            of_folder.search(file, Part.FILES, search)
     runs = settings.run_paths.folder
     if not (isinstance(root, Path) and runs.is_relative_to(root)):
         for file in files_below(runs):
-            _search_stored(runs, file, _name_of_own(f"{OWN}/{file.path.split('/')[0]}"), Part.FILES, every_key, search)
+            name = _name_of_own(f"{OWN}/{file.path.split('/')[0]}")
+            _Folder(runs, name, FileSearch(subjects, every)).search(file, Part.FILES, search)
     for table, of_table in reach.items():
         spec = catalog.specs[table]
         if isinstance(spec, BronzeSpec) and not spec.reads_kafka:
             _search_landing(spec, of_table, settings.landing, search)
-    found = tuple(search.places.values())
-    limits = (*_limits(subjects, catalog, reach), *search.unread)
-    count = len(subjects.values)
-    return Findings(subjects.kind, count, now, found, search.versions, search.files, search.size, limits)
+    found, limits = tuple(search.places.values()), tuple(map(subjects.hide, _limits(subjects, catalog, reach)))
+    return Findings(
+        kind=subjects.kind,
+        subjects=len(subjects.values),
+        searched_at=now,
+        places=found,
+        versions=search.versions,
+        files=search.files,
+        size=search.size,
+        not_covered=limits,
+        unread=tuple(search.unread),
+        reached=tuple(reach),
+    )
 
 
 def _search_table(
-    path: LakePath,
-    name: str,
+    table: _Folder,
     files: list[StoredFile],
     folder: str,
-    keys: Collection[str],
     search: _Search,
     now: datetime,
     least: timedelta,
+    *,
+    is_held: bool,
 ) -> None:
-    """Search the files of a Delta table: the newest version, all others, and the log."""
+    """Search the files of a Delta table: the newest version, all others, and the log.
+
+    A file is one of an older version only if VACUUM will delete it: else it counts as a file of its own.
+    """
     own = [replace(file, path=file.path.removeprefix(f"{folder}/")) for file in files]
     live, due = set[str](), dict[str, datetime]()
-    if is_table(path):
-        try:
-            delta = open_table(path)
-            search.versions[name] = delta.version()
-            live = {unquote(each) for each in logged_files(delta)["path"].to_pylist()}
-            old = old_files(path, delta, own, now, least)
-            due = {file.path: file.due for file in (*old.kept, *old.due)}
-        except MillraceError as error:
-            search.unread.append(f"{name}: which files its newest version needs is not known: {error}")
+    try:
+        delta = open_table(table.path)
+        search.versions[table.name] = delta.version()
+        live = {unquote(each) for each in logged_files(delta)["path"].to_pylist()}
+        old = old_files(table.path, delta, own, now, least)
+        due = {file.path: file.due for file in (*old.kept, *old.due)}
+    except (MillraceError, TableNotFoundError):
+        search.miss(table.name, "_delta_log", "which files its newest version needs is not known")
     for file in own:
         if file.path.startswith("_delta_log/"):
-            _search_stored(path, file, name, Part.LOG, keys, search)
+            table.search(file, Part.LOG, search)
+        elif file.path in live:
+            table.search(file, Part.NEWEST, search)
         else:
-            part = Part.NEWEST if file.path in live else Part.OLDER
-            _search_stored(path, file, name, part, keys, search, due.get(file.path))
-
-
-def _search_stored(
-    folder: LakePath,
-    file: StoredFile,
-    name: str,
-    part: Part,
-    keys: Collection[str],
-    search: _Search,
-    due: datetime | None = None,
-) -> None:
-    try:
-        with open_for_arrow(folder / file.path) as content:
-            search.add(name, part, file, content, keys, due)
-    except FileNotFoundError:
-        return  # VACUUM, or a run, has deleted it since the listing
+            part = Part.OLDER if file.path in due else Part.FILES
+            table.search(file, part, search, None if is_held else due.get(file.path))
+    for path in live - {file.path for file in own}:  # written since the listing
+        if is_file(table.path / path):
+            table.search(StoredFile(path, 0, now.timestamp()), Part.NEWEST, search)
+        else:
+            search.miss(table.name, path, "the newest version needs it, and it is gone")
 
 
 def _search_landing(spec: BronzeSpec, reach: Reach, root: str, search: _Search) -> None:
     """Search all files of a source, also those that no run has loaded."""
-    source = spec.landing_source
-    landing, keys = landing_of(source.landing, root), {*reach.keys, *reach.fields}
+    source, name = spec.landing_source, f"landing files of {spec.table}"
+    landing = landing_of(source.landing, root)
+    keys = Keys({*reach.keys, *reach.fields}, anywhere=source.format == "csv")
+    files = FileSearch(search.subjects, keys)
     for listed in landing.files(source.landing, lambda _: True) or ():
         file = StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9)
         try:
             with LandingFile(landing, listed.path).open() as content:
-                search.add(f"landing files of {spec.table}", Part.FILES, file, content, keys, None)
-        except FileNotFoundError:
+                found = files.search(listed.path, content, source.encoding)
+        except (UnreadFileError, OSError, ValueError) as error:
+            search.miss(name, listed.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
             continue
+        search.add(name, Part.FILES, file, found, None)
 
 
 def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) -> Iterator[str]:
@@ -235,7 +281,7 @@ def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) ->
         )
     for table, of_table in reach.items():
         for column, text in of_table.computed.items():
-            yield f"{table}.{column} is computed from a key ({text}): its values are looked for as they are, in texts"
+            yield f"{table}.{column} is computed from a key ({text}): of its values only whole keys are found"
         if not of_table.keys and not of_table.computed:
             sources = " and ".join(of_table.reads)
             yield f"{table} has no key: its rows are computed from {sources}, and follow when these have changed"

@@ -11,7 +11,7 @@ from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.origins import DELIVERED, Origin, origins_of_columns
 from millrace.sql.expression import Use
 
-_CAST = re.compile(r"cast\(\S+ as [a-z]+(\([0-9, ]+\))?\)( with .*)?", re.IGNORECASE)
+_CAST = re.compile(r"cast\((?:\w|\.|`[^`]+`)+ as [a-z]+(\([0-9, ]+\))?\)( with .*)?", re.IGNORECASE)
 """A column of another type with the same values."""
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +19,20 @@ import pyarrow.compute as pc
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from millrace.control.landing.formats.parquet_files import parquet_file
-from millrace.erase.subjects import MOST_BYTES, Subjects
+from millrace.erase.plain_texts import MAY_DIFFER, plain_texts
+from millrace.erase.subjects import MOST_BYTES, Subjects, number_of, patterns_of
 
 _STEP = 1 << 20
 _OVERLAP = 16 * MOST_BYTES
-"""More than any form of a value has, with the field before it."""
+"""More than any form of a key has, with the field before it."""
 
-_ROWS = 1 << 16
+_ROWS = 4096
+"""The rows that are read at once: of texts of 50 kB these are 200 MB."""
+
+_PARQUET, _AVRO = b"PAR1", b"Obj\x01"
+_PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
+
+Mask = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,7 @@ class Found:
 
     Attributes:
         rows: the rows whose key is that of a subject.
-        mentions: other rows with a text that names one; of a file without rows 1 if it does.
+        mentions: other rows with a value that names one; of a file without rows 1 if it does.
     """
 
     rows: int = 0
@@ -44,129 +55,250 @@ class UnreadFileError(Exception):
     """A file, or a column of it, that cannot be searched; the text says why, and has no value of the file."""
 
 
-def search_file(name: str, content: BinaryIO, subjects: Subjects, keys: Collection[str]) -> Found:
-    """Search a file.
+@dataclass(frozen=True)
+class Keys:
+    """Where keys are expected.
+
+    Attributes:
+        columns: the columns or fields that hold keys, such as `who.id`.
+        computed: those that are computed from keys.
+        anywhere: whether keys of a few digits count in any text, as in files whose columns have no names.
+    """
+
+    columns: Collection[str] = ()
+    computed: Collection[str] = ()
+    anywhere: bool = False
+
+
+class FileSearch:
+    """Searches files of a place for subjects.
 
     Args:
-        name: its name, whose ending tells its format and its compression.
-        content: its bytes.
         subjects: the subjects.
-        keys: the columns or fields that hold keys.
-
-    Raises:
-        UnreadFileError: it is damaged, or it has a column that nothing reads.
+        keys: where their keys are expected.
     """
-    try:
-        if name.endswith(".parquet"):
-            return _in_parquet(content, subjects, keys)
-        if name.endswith(".avro"):
-            return _in_records(open_avro(content)[1], subjects, keys)
-        with open_unpacked(name, content) as text:
-            return _in_text(text, re.compile(subjects.pattern(keys).encode()))
-    except (*UNPACKING_ERRORS, ValueError, pa.ArrowException) as error:
-        raise UnreadFileError("it is damaged, or has another format than its name says") from error
 
+    def __init__(self, subjects: Subjects, keys: Keys) -> None:
+        self._subjects = subjects
+        self._keys = frozenset(map(str.lower, keys.columns))
+        self._expected = self._keys | frozenset(map(str.lower, keys.computed))
+        self._anywhere = keys.anywhere
 
-def _in_text(text: BinaryIO, pattern: re.Pattern[bytes]) -> Found:
-    kept = b""
-    while step := text.read(_STEP):
-        kept += step
-        if pattern.search(kept):
-            return Found(mentions=1)
-        kept = kept[-_OVERLAP:]
-    return Found()
+    def search(self, path: str, content: BinaryIO, encoding: str = "UTF-8") -> Found:
+        """Search a file, whose format shows in its first bytes.
 
+        Args:
+            path: its path, in which a folder may have the value of a partition.
+            content: its bytes.
+            encoding: of a text.
 
-def _in_records(records: Iterator[dict[str, Any]], subjects: Subjects, keys: Collection[str]) -> Found:
-    values, pattern = set(subjects.values), re.compile(subjects.pattern(keys))
-    rows = mentions = 0
-    for record in records:
-        is_row = any(str(record.get(key)) in values for key in keys)
-        rows += is_row
-        mentions += not is_row and pattern.search(json.dumps(record, ensure_ascii=False, default=_as_text)) is not None
-    return Found(rows, mentions)
+        Raises:
+            UnreadFileError: it is damaged, or it has a column that nothing reads.
+        """
+        try:
+            found = self._in_content(content, encoding)
+        except (*UNPACKING_ERRORS, ValueError, LookupError, pa.ArrowException) as error:
+            raise UnreadFileError("it is damaged, or has a form that is not known") from error
+        return found or Found(mentions=int(self._in_path(path)))
 
+    def _in_content(self, content: BinaryIO, encoding: str) -> Found:
+        first = content.read(4)
+        content.seek(0)
+        if first == _PARQUET:
+            return self._in_parquet(content)
+        if first == _AVRO:
+            return self._in_records(open_avro(content)[1])
+        with open_unpacked(_PACKED.get(first[:2], ""), content) as text:
+            return self._in_text(text, encoding)
 
-def _as_text(value: object) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        return [re.compile(pattern) for pattern in self._for_arrow]
 
+    @cached_property
+    def _for_arrow(self) -> list[str]:
+        return patterns_of(self._subjects, self._expected, anywhere=self._anywhere)
 
-def _in_parquet(content: BinaryIO, subjects: Subjects, keys: Collection[str]) -> Found:
-    stored = parquet_file(content)
-    if stored.unread:
-        raise UnreadFileError("; ".join(f"column {name}: {why}" for name, why in stored.unread.items()))
-    schema, pattern = stored.file.schema_arrow, subjects.pattern(keys)
-    columns = [column.name for column in schema if column.name in keys or _has_text(column.type)]
-    if not columns:
+    def _names_one(self, text: str) -> bool:
+        return any(pattern.search(plain) for plain in plain_texts(text) for pattern in self._patterns)
+
+    def _in_path(self, path: str) -> bool:
+        for part in path.split("/"):
+            name, _, value = part.partition("=")
+            if name.lower() in self._keys and self._is_key(unquote(value)):
+                return True
+        return self._names_one(path)
+
+    def _is_key(self, value: object) -> bool:
+        """Whether a value is the key of a subject."""
+        if isinstance(value, str):
+            return value in self._subjects.values or number_of(value) in self._subjects.numbers
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            return number_of(str(value)) in self._subjects.numbers
+        return isinstance(value, bytes) and self._is_key(value.decode(errors="replace"))
+
+    def _in_text(self, text: BinaryIO, encoding: str) -> Found:
+        decoder, kept = codecs.getincrementaldecoder(encoding)(errors="replace"), ""
+        while step := text.read(_STEP):
+            kept += decoder.decode(step)
+            if self._names_one(kept):
+                return Found(mentions=1)
+            kept = kept[-_OVERLAP:]
         return Found()
-    rows = mentions = 0
-    for batch in stored.file.iter_batches(_ROWS, columns=columns):
-        is_row, is_named = (np.zeros(batch.num_rows, dtype=bool) for _ in range(2))
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if name in keys:
-                is_row |= _are_values(column, subjects)
-            if _has_text(column.type):
-                is_named |= _name_any(column, pattern)
-        rows += int(is_row.sum())
-        mentions += int((is_named & ~is_row).sum())
-    return Found(rows, mentions)
+
+    def _in_records(self, records: Iterator[dict[str, Any]]) -> Found:
+        rows = mentions = 0
+        for record in records:
+            values = list(_values_of(record, ""))
+            is_row = any(path in self._keys and self._is_key(value) for path, value in values)
+            rows += is_row
+            mentions += not is_row and any(self._is_named(path, value) for path, value in values)
+        return Found(rows, mentions)
+
+    def _is_named(self, path: str, value: object) -> bool:
+        if isinstance(value, str | bytes):
+            return self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
+        is_long = str(value) not in self._subjects.short
+        return (is_long or path in self._expected) and self._is_key(value)
+
+    def _in_parquet(self, content: BinaryIO) -> Found:
+        stored = parquet_file(content)
+        if stored.unread:
+            raise UnreadFileError("; ".join(f"column {name}: {why}" for name, why in stored.unread.items()))
+        columns = [column.name for column in stored.file.schema_arrow if _may_hold_key(column.type)]
+        rows = mentions = 0
+        for batch in stored.file.iter_batches(_ROWS, columns=columns) if columns else ():
+            is_row, is_named = (np.zeros(batch.num_rows, dtype=bool) for _ in range(2))
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                of_row, of_text = self._in_column(column, name.lower())
+                is_row |= of_row
+                is_named |= of_text
+            rows += int(is_row.sum())
+            mentions += int((is_named & ~is_row).sum())
+        return Found(rows, mentions)
+
+    def _in_column(self, column: pa.Array, path: str) -> tuple[Mask, Mask]:
+        """Return for each value whether it is a key in a place of keys, and whether it, or a part, names a subject."""
+        column = _plain(column)
+        kind, nothing = column.type, np.zeros(len(column), dtype=bool)
+        if pa.types.is_struct(kind):
+            parts = [
+                self._in_column(part, f"{path}.{kind.field(at).name.lower()}")
+                for at, part in enumerate(column.flatten())
+            ]
+            is_row, is_named = nothing, nothing.copy()
+            for of_row, of_part in parts:
+                is_row, is_named = is_row | of_row, is_named | of_part
+            return is_row, is_named
+        if pa.types.is_nested(kind):
+            masks = self._in_column(column.flatten(), path)
+            of_rows = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+            found = [nothing.copy(), nothing.copy()]
+            for mask, of_parts in zip(found, masks, strict=True):
+                mask[of_rows[of_parts]] = True
+            return found[0], found[1]
+        is_key = self._are_keys(column, all_numbers=path in self._expected)
+        is_named = is_key | self._are_named(column)
+        return (is_key if path in self._keys else nothing), is_named
+
+    def _are_keys(self, column: pa.Array, *, all_numbers: bool) -> Mask:
+        """Return for each value whether it is the key of a subject, in the type of the column."""
+        kind, values = column.type, list[object]()
+        if _is_text(kind):
+            values = [_cast(value, kind) for value in self._subjects.values]
+            if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+                values += [_uuid(value) for value in self._subjects.values]
+        elif _is_number(kind):
+            short = () if all_numbers else {Decimal(value) for value in self._subjects.short}
+            values = [_cast(number, kind) for number in self._subjects.numbers if number not in short]
+        own = [value for value in values if value is not None]
+        return _bools(pc.is_in(column, pa.array(own, kind))) if own else np.zeros(len(column), dtype=bool)
+
+    def _are_named(self, column: pa.Array) -> Mask:
+        """Return for each text whether it names a subject, in any of its forms."""
+        found = np.zeros(len(column), dtype=bool)
+        if not _is_text(column.type):
+            return found
+        for pattern in self._for_arrow:
+            found |= _bools(pc.match_substring_regex(column, pattern))
+        for at in np.flatnonzero(_bools(pc.match_substring_regex(column, MAY_DIFFER)) & ~found):
+            value = column[int(at)].as_py()
+            found[at] = self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
+        return found
 
 
-def _are_values(column: pa.Array, subjects: Subjects) -> np.ndarray[Any, Any]:
-    """Return for each value whether it is the key of a subject, in the type of the column."""
-    column = _without_view(column)
-    own = [value for value in (_cast(value, column.type) for value in subjects.values) if value is not None]
-    return _bools(pc.is_in(column, pa.array(own, column.type))) if own else np.zeros(len(column), dtype=bool)
+def _values_of(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield the values within a record, each with the path of its field in small letters."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _values_of(part, f"{path}.{name}".lower().lstrip("."))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _values_of(part, path)
+    else:
+        yield path, value
 
 
-def _cast(value: str, kind: pa.DataType) -> object | None:
-    try:
-        return cast(object, pa.scalar(value).cast(kind).as_py())
-    except pa.ArrowException:
-        return None  # no row of this type has it
-
-
-def _name_any(column: pa.Array, pattern: str) -> np.ndarray[Any, Any]:
-    """Return for each value of any type whether a text in it names a subject."""
-    column = _without_view(column)
+def _plain(column: pa.Array) -> pa.Array:
+    """Return values in a type that Arrow's functions take, which lack views, dictionaries and bytes of fixed size."""
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(column.storage)
     if pa.types.is_dictionary(kind):
-        return _name_any(column.dictionary_decode(), pattern)
-    if _is_text(kind):
-        return _bools(pc.match_substring_regex(column, pattern))
-    found = np.zeros(len(column), dtype=bool)
-    if pa.types.is_struct(kind):
-        for part in column.flatten():
-            found |= _name_any(part, pattern)
-    elif pa.types.is_map(kind):
-        return _name_any(column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))), pattern)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        of_parts = _name_any(column.flatten(), pattern)
-        found[pc.list_parent_indices(column).to_numpy(zero_copy_only=False)[of_parts]] = True
-    return found
+        return _plain(column.dictionary_decode())
+    if pa.types.is_string_view(kind):  # as delta-rs writes texts
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.large_binary())
+    if pa.types.is_map(kind):
+        return column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+    if pa.types.is_fixed_size_list(kind):
+        return column.cast(pa.list_(kind.value_field))
+    return column
 
 
-def _has_text(kind: pa.DataType) -> bool:
-    """Whether values of a type may hold text."""
+def _may_hold_key(kind: pa.DataType) -> bool:
+    """Whether values of a type may be keys, or texts that name one."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _may_hold_key(kind.storage_type)
     if pa.types.is_dictionary(kind):
-        return _has_text(kind.value_type)
+        return _may_hold_key(kind.value_type)
     if pa.types.is_nested(kind):
-        return any(_has_text(kind.field(number).type) for number in range(kind.num_fields))
-    return _is_text(kind)
+        return any(_may_hold_key(kind.field(number).type) for number in range(kind.num_fields))
+    views = pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind)
+    return views or _is_text(kind) or _is_number(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     types = pa.types
-    kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_kind(kind) for is_kind in (*kinds, types.is_string_view, types.is_binary_view))
+    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, *_BYTES))
 
 
-def _without_view(column: pa.Array) -> pa.Array:
-    """Return texts in the type that Arrow's functions take: delta-rs writes views, for which it lacks them (26.0)."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary)
 
 
-def _bools(values: pa.Array) -> np.ndarray[Any, Any]:
-    return cast("np.ndarray[Any, Any]", values.fill_null(False).to_numpy(zero_copy_only=False))
+def _is_number(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating))
+
+
+def _cast(value: str | Decimal, kind: pa.DataType) -> object | None:
+    """Return a key in the type of a column; None if no value of that type equals it."""
+    try:
+        if pa.types.is_integer(kind) and isinstance(value, Decimal):
+            return cast(object, pa.scalar(int(value), kind).as_py()) if value == int(value) else None
+        if pa.types.is_floating(kind):
+            return float(value)
+        return cast(object, pa.scalar(value, kind).as_py())
+    except (pa.ArrowException, OverflowError, TypeError):
+        return None
+
+
+def _uuid(value: str) -> bytes | None:
+    try:
+        return UUID(value).bytes
+    except ValueError:
+        return None
+
+
+def _bools(values: pa.Array) -> Mask:
+    return cast(Mask, values.fill_null(False).to_numpy(zero_copy_only=False))

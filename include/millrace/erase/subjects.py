@@ -1,26 +1,26 @@
-"""The subjects of a search, and the patterns that find their values in texts.
-
-A subject is a person, or anything else, that the values of a `subject_keys` column identify.
-"""
+"""The subjects of a search: people, or anything else, that the values of `subject_keys` columns identify."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from urllib.parse import quote
 
 from millrace.errors import BadInputError
 
 MOST_BYTES = 1024
-"""The most bytes of a value."""
+"""The most bytes of a key."""
 
 _MOST_SUBJECTS = 1000
 _TOO_SHORT = 6
-_STATISTICS = 32
-"""The characters of a text that Delta and Millrace keep in the statistics of a data file."""
+_IN_PATTERN = 100
+"""The keys in one regular expression: RE2 refuses those that are too large."""
+
+HIDDEN = "(key)"
+"""What stands in place of a key."""
 
 
 @dataclass(frozen=True)
@@ -35,54 +35,101 @@ class Subjects:
     kind: str
     values: tuple[str, ...]
 
-    @property
+    @cached_property
     def short(self) -> tuple[str, ...]:
-        """The values that any text may hold by chance, such as 17: they are found in columns and fields alone."""
+        """The keys that any text may hold by chance, such as 17: they are found in columns and fields alone."""
         return tuple(value for value in self.values if value.isdigit() and len(value) < _TOO_SHORT)
 
-    def pattern(self, keys: Collection[str]) -> str:
-        """Return a regular expression, for Python and RE2, of texts that name one of the subjects.
+    @cached_property
+    def numbers(self) -> frozenset[Decimal]:
+        """The keys that are numbers."""
+        return frozenset(number for number in map(number_of, self.values) if number is not None)
 
-        Args:
-            keys: the fields whose values count even if they are short, as in `"customer_id":17`.
-        """
-        short = self.short
-        words = {form for value in self.values if value not in short for form in _forms(value)}
-        parts = [rf"(?:^|\W)(?:{_any(words)})(?:\W|$)"] if words else []
-        if short and keys:
-            names = _any(json.dumps(key, ensure_ascii=False) for key in keys)
-            parts.append(rf'(?:{names})\s{{0,8}}:\s{{0,8}}"?(?:{_any(short)})(?:\W|$)')
-        return "|".join(parts) or r"[^\s\S]"
-
-    def in_path(self, path: str, keys: Collection[str]) -> bool:
-        """Whether the path of a data file, with a folder `key=value` for each partition, is that of one of them."""
-        folders = {f"{key}={quote(value, safe='')}" for key in keys for value in self.values}
-        return not folders.isdisjoint(path.split("/"))
+    def hide(self, text: str) -> str:
+        """Return a text with `HIDDEN` in place of each key."""
+        for forms in _chunks([form for value in self.values for form in (value, quote(value, safe=""))]):
+            words = "|".join(map(re.escape, sorted(set(forms), key=len, reverse=True)))
+            text = re.sub(rf"(?<![0-9A-Za-z])(?:{words})(?![0-9A-Za-z])", HIDDEN, text)
+        return text
 
 
-def read_subjects(kind: str, lines: Iterable[str]) -> Subjects:
-    """Return the subjects that a file names, one in each line.
+def read_subjects(kind: str, content: bytes) -> Subjects:
+    """Return the subjects that a text names, one key in each line.
 
     Raises:
-        BadInputError: the file names none, or too many, or one that is too long.
+        BadInputError: it names none, or too many, or a key is too long, or has a blank or a control character that no
+            key of a table would have by intention.
     """
-    values = tuple(dict.fromkeys(value for line in lines if (value := line.rstrip("\r\n"))))
+    way_out = "Write one key into each line, as the tables have it, in UTF-8."
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"the subjects are no text in UTF-8: {error.reason} at byte {error.start}", way_out
+        ) from None
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    for number, line in enumerate(lines, 1):
+        if line and (line != line.strip() or not line.isprintable()):
+            raise BadInputError(f"line {number} begins or ends with a blank, or has a control character", way_out)
+        if len(line.encode()) > MOST_BYTES:
+            raise BadInputError(f"line {number} has more than {MOST_BYTES:,} bytes", way_out)
+    values = tuple(dict.fromkeys(filter(None, lines)))
     if not values:
-        raise BadInputError("no subject was named", "Write one key into each line, as the tables have it.")
+        raise BadInputError("no subject was named", way_out)
     if len(values) > _MOST_SUBJECTS:
-        way_out = "Name fewer at once: each file is compared with each of them."
-        raise BadInputError(f"{len(values):,} subjects are more than {_MOST_SUBJECTS:,}", way_out)
-    if long := [number for number, value in enumerate(values, 1) if len(value.encode()) > MOST_BYTES]:
-        raise BadInputError(f"subject {long[0]} has more than {MOST_BYTES:,} bytes", "Write its key alone.")
+        cause = f"{len(values):,} subjects are more than {_MOST_SUBJECTS:,}"
+        raise BadInputError(cause, "Name fewer at once: each file is compared with each of them.")
     return Subjects(kind, values)
 
 
+def number_of(text: str) -> Decimal | None:
+    """Return the number that a text is; None if it is none.
+
+    >>> number_of("17.0") == number_of("17"), number_of("C-17")
+    (True, None)
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _chunks(values: list[str]) -> Iterator[list[str]]:
+    for at in range(0, len(values), _IN_PATTERN):
+        yield values[at : at + _IN_PATTERN]
+
+
+def patterns_of(subjects: Subjects, keys: frozenset[str], *, anywhere: bool = False) -> list[str]:
+    """Return regular expressions, for Python and RE2, of plain texts that name one of the subjects.
+
+    Args:
+        subjects: the subjects.
+        keys: the fields whose values count even if they are short, as in `"customer_id":17`.
+        anywhere: whether short keys count anywhere.
+    """
+    short = () if anywhere else subjects.short
+    words = [form for value in subjects.values if value not in short for form in _forms(value)]
+    patterns = ["|".join(map(_as_word, sorted(chunk))) for chunk in _chunks(words)]
+    if short and keys:
+        names = "|".join(re.escape(key.rpartition(".")[2]) for key in sorted(keys))
+        patterns += [
+            rf'(?i:"(?:{names})")\s{{0,8}}:\s{{0,8}}"?(?:{"|".join(chunk)})(?:$|[^0-9A-Za-z])'
+            for chunk in _chunks(list(short))
+        ]
+    return patterns
+
+
+def _as_word(value: str) -> str:
+    """Return the pattern of a key between other signs; a sign at its own end needs no other."""
+    before = r"(?:^|[^0-9A-Za-z])" if value[0].isalnum() else ""
+    return f"{before}{re.escape(value)}{r'(?:$|[^0-9A-Za-z])' if value[-1].isalnum() else ''}"
+
+
+_STATISTICS = 32
+
+
 def _forms(value: str) -> set[str]:
-    """Return a value as tables, JSON, CSV, addresses and pages write it, and as statistics cut it off."""
-    whole = {value, value[:_STATISTICS]}
-    written = {json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in whole for is_ascii in (True, False)}
-    return whole | written | {value.replace('"', '""'), quote(value, safe=""), html.escape(value)}
-
-
-def _any(texts: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(texts)))
+    """Return a key in plain texts, and as the statistics of data files cut it off: by characters, or as Java counts."""
+    in_java = value.encode("utf-16-le")[: 2 * _STATISTICS].decode("utf-16-le", errors="ignore")
+    return {value, value[:_STATISTICS].rstrip(), in_java.rstrip()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from millrace.erase import finding
 from millrace.erase.certificates import Certificates, require_chain
 from millrace.erase.finding import Findings
 from millrace.errors import ExitCode, MillraceError
@@ -44,7 +47,7 @@ def shop(settings: Settings) -> Settings:
     put(settings.run_paths.reports / "r.json", '{"message": "key C-17 tied"}')
     put(Path(settings.landing) / "orders/2013/a.json", f"{received}\n")
     put(Path(settings.landing) / "orders/2013/b.json", '{"buyer": "C-171"}\n')
-    put(Path(settings.landing) / "orders/2013/broken.json.gz", received)
+    (Path(settings.landing) / "orders/2013/broken.json.gz").write_bytes(gzip.compress(b"{}")[:-4])
     return settings
 
 
@@ -77,7 +80,7 @@ def test_it_names_every_place_of_a_person_in_every_version_and_what_it_cannot_fi
     }
     assert places["silver.orders", "older versions"]["due"]
     assert not places["silver.orders", "newest version"]["due"]
-    [follows, broken] = found["not_covered"]
+    [follows], [broken] = found["not_covered"], found["unread"]
     assert follows.startswith("gold.revenue_daily has no key: its rows are computed from silver.orders")
     assert "orders/2013/broken.json.gz could not be searched" in broken
     shown = lakehouse("erase", "find", "customer", "--subjects", str(subjects))
@@ -104,7 +107,8 @@ def test_a_certificate_is_written_once_the_newest_versions_are_clean_and_names_n
     assert "No certificate was written" in refused.output
     shutil.rmtree(shop.root / "ops")
     shutil.rmtree(shop.run_paths.reports)
-    shutil.rmtree(shop.landing)
+    for file in ("a.json", "broken.json.gz"):
+        (Path(shop.landing) / "orders/2013" / file).unlink()
     for table in (shop.paths.table("bronze.orders"), shop.paths.table("silver.orders")):
         DeltaTable(str(table)).delete()
     DeltaTable(str(shop.paths.quarantine("silver.orders"))).delete()
@@ -117,8 +121,13 @@ def test_a_certificate_is_written_once_the_newest_versions_are_clean_and_names_n
     assert certificate["state"] == "erased from the newest versions"
     assert certificate["versions"]["silver.orders"] == DeltaTable(str(shop.paths.table("silver.orders"))).version()
     assert max(place["due"] or "" for place in certificate["places"]) > certificate["searched_at"]
-    for folder in ("bronze", "silver", "bronze_quarantine", "silver_quarantine"):
-        shutil.rmtree(shop.root / folder, ignore_errors=True)
+    for folder in ("bronze", "silver", "silver_quarantine"):
+        shutil.rmtree(shop.root / folder)
+    nothing = lakehouse(*command, "DSR-1")
+    assert (nothing.exit_code, "LAKEHOUSE_ROOT names it" in nothing.output) == (ExitCode.BAD_INPUT, True)
+    write_deltalake(str(shop.paths.table("bronze.orders")), pa.table({"order_id": ["2"], "buyer": ["C-18"]}))
+    named = lakehouse(*command, f"of {SUBJECT}")
+    assert (named.exit_code, "has a key of a subject" in named.output) == (ExitCode.BAD_INPUT, True)
     second = lakehouse(*command, "DSR-1")
     assert json.loads(second.stdout)["state"] == "erased from all versions"
     assert json.loads(second.stdout)["previous"] == hashlib.sha256(first.stdout.strip().encode()).hexdigest()
@@ -126,6 +135,44 @@ def test_a_certificate_is_written_once_the_newest_versions_are_clean_and_names_n
     assert ["erased from" in line for line in listed.stdout.strip().split("\n")] == [True, True]
     assert all(SUBJECT not in answer.output for answer in (first, second, listed))
     assert all(SUBJECT.encode() not in content for content in file_contents(shop.root).values())
+
+
+def test_what_cannot_be_searched_is_not_erased(lakehouse: Lakehouse, shop: Settings, tmp_path: Path) -> None:
+    (subjects := tmp_path / "subjects").write_text("C-99\n")
+    command = ("erase", "prove", "customer", "--subjects", str(subjects), "--request", "DSR-1")
+    broken = Path(shop.landing) / "orders/2013/broken.json.gz"
+    folder, odd = shop.paths.table("silver.orders"), shop.root / "bronze/orders/odd"
+    for make, mend, cause in (
+        (lambda: None, broken.unlink, "broken.json.gz could not be searched: it is damaged"),
+        (
+            lambda: shutil.move(folder / "_delta_log", tmp_path),
+            lambda: shutil.move(tmp_path / "_delta_log", folder),
+            "_delta",
+        ),
+        (lambda: os.mkfifo(odd), odd.unlink, "odd could not be searched: it is no file"),
+    ):
+        make()
+        refused = lakehouse(*command)
+        assert (refused.exit_code, cause in refused.output) == (ExitCode.FAILED, True), refused.output
+        mend()
+    assert lakehouse(*command).exit_code == 0
+
+
+def test_a_file_that_is_written_during_the_search_is_searched(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (subjects := tmp_path / "subjects").write_text("C-99\n")
+    table, listed = str(shop.paths.table("bronze.orders")), finding.files_below
+
+    def then_another(folder: Any) -> list[Any]:
+        files = list(listed(folder))
+        write_deltalake(table, pa.table({"order_id": ["9"], "buyer": ["C-99"], "_rescued": [None]}), mode="append")
+        return files
+
+    monkeypatch.setattr(finding, "files_below", then_another)
+    [found] = json.loads(lakehouse("erase", "find", "customer", "--subjects", str(subjects), "--json").stdout)
+    places = {(each["name"], each["part"]): each["rows"] for each in found["places"]}
+    assert places["bronze.orders", "newest version"] == 1
 
 
 def test_a_certificate_that_was_changed_or_removed_is_noticed(tmp_path: Path) -> None:

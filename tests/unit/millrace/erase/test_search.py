@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.erase.search import Found, UnreadFileError, search_file
+from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
 from millrace.erase.subjects import MOST_BYTES, Subjects, read_subjects
 from millrace.errors import BadInputError
 
@@ -28,10 +30,13 @@ SCHEMA = pa.schema(
         ("nested", pa.struct([("list", pa.list_(pa.string())), ("n", pa.int32())])),
         ("tags", pa.map_(pa.string(), pa.string())),
         ("view", pa.string_view()),
+        ("numbers", pa.list_(pa.decimal128(12, 2))),
     ]
 )
 
-words = st.sampled_from(["C-17", "C-171", "xC-17", "C-17,", "of São, and", "sao", 'o"neil@x.example', "", "4711000"])
+words = st.sampled_from(
+    ["C-17", "C-171", "xC-17", "C-17,", "customer_C-17", "of São, and", "sao", 'o"neil@x.example', "", "4711000"]
+)
 texts = st.none() | words | st.tuples(words, words).map(" ".join)
 rows = st.fixed_dictionaries(
     {
@@ -41,9 +46,21 @@ rows = st.fixed_dictionaries(
         "bytes": st.none() | words.map(str.encode),
         "nested": st.none() | st.fixed_dictionaries({"list": st.none() | st.lists(texts, max_size=3), "n": st.none()}),
         "view": texts,
+        "numbers": st.none() | st.lists(st.sampled_from([17, 4711000]), max_size=2),
         "tags": st.none() | st.dictionaries(words, texts, max_size=2).map(lambda tags: list(tags.items())),
     }
 )
+
+
+def searched(
+    content: bytes,
+    keys: tuple[str, ...] = (),
+    subjects: Subjects = SUBJECTS,
+    *,
+    encoding: str = "UTF-8",
+    anywhere: bool = False,
+) -> Found:
+    return FileSearch(subjects, Keys(keys, anywhere=anywhere)).search("a", io.BytesIO(content), encoding)
 
 
 def names(value: Any) -> bool:
@@ -54,7 +71,7 @@ def names(value: Any) -> bool:
         return any(_is_word(value, subject) for subject in SUBJECTS.values)
     if isinstance(value, dict):
         value = value.values()
-    return not isinstance(value, int | None) and any(map(names, value))
+    return value == 4711000 if isinstance(value, int | Decimal | None) else any(map(names, value))
 
 
 def _is_word(text: str, word: str) -> bool:
@@ -64,16 +81,18 @@ def _is_word(text: str, word: str) -> bool:
 
 
 def _in_word(letter: str) -> bool:
-    return letter.isascii() and (letter.isalnum() or letter == "_")
+    return letter.isascii() and letter.isalnum()
 
 
 @given(st.lists(rows, max_size=30))
 def test_every_row_of_a_parquet_file_with_the_key_or_a_text_that_names_it_is_found(made: list[dict[str, Any]]) -> None:
     own = [row for row in made if row["key"] in SUBJECTS.values or row["number"] == 4711000]
-    mentions = [row for row in made if row not in own and any(map(names, row.values()))]
+    made = [{**row, "numbers": row["numbers"] and [Decimal(number) for number in row["numbers"]]} for row in made]
+    others = [row for row in made if not (row["key"] in SUBJECTS.values or row["number"] == 4711000)]
+    mentions = [row for row in others if any(map(names, row.values()))]
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(made, SCHEMA), buffer, row_group_size=7)
-    found = search_file("a.parquet", io.BytesIO(buffer.getvalue()), SUBJECTS, ("key", "number"))
+    found = searched(buffer.getvalue(), ("KEY", "number"))
     assert found == Found(len(own), len(mentions))
 
 
@@ -82,30 +101,68 @@ def test_every_row_of_a_parquet_file_with_the_key_or_a_text_that_names_it_is_fou
     [
         '{"who": "C-17"}',
         '{"who": "o\\"neil@x.example"}',
-        '{"who": "S\\u00e3o"}',
+        r'{"who": "S\u00e3o"}',
+        r'{"note": "of\nC-17"}',
+        r'{"stats":"{\"max\":{\"who\":\"o\\\"neil@x.example\"}}"}',
         'id,who\n1,"o""neil@x.example"\n',
         "day=1/who=S%C3%A3o/a.parquet",
+        "a=1&who=x%20C-17",
         "<td>o&quot;neil@x.example</td>",
+        "\x1b[1mC-17\x1b[0m",
+        "Sa\u0303o",
         "4711000",
         f"{'x' * (2**20 - 2)} C-17 {'x' * 2**20}",
     ],
 )
-def test_a_text_is_found_in_every_spelling_also_between_two_steps_and_in_a_packed_file(text: str) -> None:
+def test_a_text_is_found_in_every_spelling_also_between_two_steps_in_packed_files_and_in_columns(text: str) -> None:
     content = text.encode()
-    assert search_file("a.log", io.BytesIO(content), SUBJECTS, ())
-    assert search_file("a.json.gz", io.BytesIO(gzip.compress(content)), SUBJECTS, ())
-    assert not search_file("a.log", io.BytesIO(content.replace(b"C-17", b"C-18")), Subjects("customer", ("C-17",)), ())
+    assert searched(content)
+    assert searched(gzip.compress(content))
+    assert searched(text.encode("utf-16"), encoding="UTF-16")
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"note": [text]}), buffer)
+    assert searched(buffer.getvalue()) == Found(mentions=1)
+    assert not searched(content, subjects=Subjects("customer", ("C-18",)))
 
 
 def test_short_numbers_are_found_in_their_fields_and_columns_alone() -> None:
     subjects = Subjects("customer", ("17",))
     assert subjects.short == ("17",)
-    as_field = json.dumps({"buyer": 17, "n": 1}).encode()
-    assert search_file("a.json", io.BytesIO(as_field), subjects, ("buyer",))
-    assert not search_file("a.json", io.BytesIO(as_field), subjects, ("n",))
+    as_field = json.dumps({"Buyer": 17, "n": 1, "stats": json.dumps({"buyer": 17})}).encode()
+    assert searched(as_field, ("who.buyer",), subjects)
+    assert not searched(as_field, ("n",), subjects)
+    assert searched(b"id,buyer\n17,x\n", subjects=subjects, anywhere=True), "a CSV file, whose columns have no names"
+    columns = {"buyer": [17, 171], "n": [1, 17], "who": [{"id": 17}, None], "first": [1.0, 17.0]}
     buffer = io.BytesIO()
-    pq.write_table(pa.table({"buyer": [17, 171], "n": [1, 17]}), buffer)
-    assert search_file("a.parquet", buffer, subjects, ("buyer",)) == Found(rows=1)
+    pq.write_table(pa.table(columns), buffer)
+    assert searched(buffer.getvalue(), ("buyer",), subjects) == Found(rows=1)
+    assert searched(buffer.getvalue(), ("who.id",), subjects) == Found(rows=1)
+    computed = FileSearch(subjects, Keys(("buyer",), ("first",)))
+    assert computed.search("a", io.BytesIO(buffer.getvalue())) == Found(rows=1, mentions=1)
+
+
+def test_keys_are_found_in_dictionaries_bytes_of_fixed_size_and_the_names_of_folders() -> None:
+    uuid = UUID("5b0e7c62-9d0a-4f0e-8f5e-0c2f3a1b4d5e")
+    subjects = Subjects("customer", ("C-17", str(uuid), "17.50"))
+    columns = {
+        "word": pa.array(["x", "C-17"]).dictionary_encode(),
+        "id": pa.array([uuid.bytes, b"x" * 16], pa.binary(16)),
+        "pair": pa.array([["a", "b"], ["c", "C-17"]], pa.list_(pa.string(), 2)),
+    }
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    assert searched(buffer.getvalue(), ("word", "id"), subjects) == Found(rows=2)
+    assert searched(buffer.getvalue(), ("pair",), subjects) == Found(rows=1, mentions=1)
+    for path in ("who=C-17/a.parquet", "who=17.5/a", "exports of C-17/a.parquet"):
+        assert FileSearch(subjects, Keys(("who",))).search(path, io.BytesIO(b"nothing")) == Found(mentions=1), path
+    assert not FileSearch(subjects, Keys(("who",))).search("who=C-171/a", io.BytesIO(b"nothing"))
+
+
+def test_a_thousand_long_keys_are_not_too_many_for_one_search() -> None:
+    subjects = Subjects("customer", tuple(f"{number:04d}{'x' * 1000}" for number in range(1000)))
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"note": [subjects.values[-1], "y"]}), buffer)
+    assert searched(buffer.getvalue(), subjects=subjects) == Found(mentions=1)
 
 
 def test_avro_records_are_searched_and_a_damaged_file_is_named() -> None:
@@ -115,14 +172,27 @@ def test_avro_records_are_searched_and_a_damaged_file_is_named() -> None:
         buffer, schema, [{"id": "C-17", "note": ""}, {"id": "x", "note": "of C-17."}, {"id": "y", "note": ""}]
     )
     content = buffer.getvalue()
-    assert search_file("a.avro", io.BytesIO(content), SUBJECTS, ("id",)) == Found(1, 1)
-    for name in ("a.avro", "a.parquet", "a.json.gz"):
+    assert searched(content, ("id",)) == Found(1, 1)
+    for damaged in (content[:-5], b"PAR1 broken", gzip.compress(b"x")[:-4]):
         with pytest.raises(UnreadFileError):
-            search_file(name, io.BytesIO(content[:-5] if name == "a.avro" else b"broken"), SUBJECTS, ("id",))
+            searched(damaged, ("id",))
 
 
 def test_a_file_of_subjects_has_one_key_in_each_line() -> None:
-    assert read_subjects("customer", ["a b\n", "\n", "c\r\n", "a b"]).values == ("a b", "c")
-    for lines, cause in (([], "no subject"), (map(str, range(2000)), "2,000"), (["x" * MOST_BYTES + "y"], "subject 1")):
+    assert read_subjects("customer", b"\xef\xbb\xbfa b\n\nc\r\na b").values == ("a b", "c")
+    too_long, many = b"x" * MOST_BYTES + b"y", "\n".join(map(str, range(2000))).encode()
+    refused = {
+        b"\n": "no subject",
+        many: "2,000",
+        too_long: "line 1",
+        b"a\nb \n": "line 2",
+        b"\xff": "no text in UTF-8",
+    }
+    for content, cause in refused.items():
         with pytest.raises(BadInputError, match=cause):
-            read_subjects("customer", lines)
+            read_subjects("customer", content)
+
+
+def test_no_text_that_is_hidden_has_a_key() -> None:
+    text = "who=S%C3%A3o/a, C-17, xC-17 and 4711000"
+    assert SUBJECTS.hide(text) == "who=(key)/a, (key), xC-17 and (key)"
