@@ -165,8 +165,8 @@ def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate
     other_system = DeltaTable(str(path)).alter
     other_system.set_table_properties({"delta.enableChangeDataFeed": "false"})
     document = silver_document(partitioned_by=["day"], zorder_by=["amount"], description="Orders")
-    retain = {"vacuum": {"retain": "40 days"}}
-    shop.specs({**document, "owner": "the shop", "maintenance": retain})
+    retain, wider = {"vacuum": {"retain": "40 days"}}, {**document["columns"], "note": {"from": "order_id"}}
+    shop.specs({**document, "owner": "the shop", "maintenance": retain, "columns": wider})
     lake = file_contents(shop.paths.root)
     dry = shop.run(SILVER, 2, job=Job.TABLE_LOG, dry_run=True)
     assert dry.outcome is Outcome.NO_OP
@@ -185,7 +185,7 @@ def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate
     again = shop.run(SILVER, 2, job=Job.TABLE_LOG)
     assert (again.outcome, again.message) == (Outcome.NO_OP, f"{SILVER}: its log is in order")
     assert shop.run(GOLD, 2).outcome is Outcome.NO_OP
-    assert file_contents(shop.paths.root) == lake, "something was written"
+    assert file_contents(shop.paths.root) == lake, "something was written; the new column comes with its statistics"
     shop.specs({**document, "maintenance": retain})
     assert shop.run(SILVER, 2, job=Job.TABLE_LOG).message == f"{SILVER}: removed millrace.owner"
     given(shop, SILVER, [order(1, 50, hour=2)], 3)

@@ -15,6 +15,7 @@ from millrace.contracts.spec.column_types import BYTES, TRUTH, types_of
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.nested_type import NESTED, nested_type
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
+from millrace.control.changes.table_columns import columns_of
 from millrace.control.ledger.spec_history import SpecHistory
 from millrace.control.log.delta_log import Commit, commit_versions, read_commit
 from millrace.control.log.stored_tables import identity
@@ -57,6 +58,8 @@ _WITHOUT_STATISTICS = (*types_of(BYTES, TRUTH), *NESTED)
 
 LOG_CLEANING = "delta.enableExpiredLogCleanup"
 """Whether the log of a table is cleaned. Whoever has set it to false needs the whole log, so it is not set back."""
+
+_STATISTICS = "delta.dataSkippingStatsColumns"
 
 _SETTING = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES")
 
@@ -144,8 +147,14 @@ def property_changes(
 
 
 def changes_of_properties(spec: AnySpec, delta: DeltaTable, specs: SpecHistory) -> list[PropertyChange]:
-    """Return the properties of an open table that are not as its spec says, sorted by name."""
-    declared = table_properties(spec)
+    """Return the properties of an open table that are not as its spec says, sorted by name.
+
+    Statistics of a column that the table does not have yet come with the column, by the next run: Delta refuses them.
+    """
+    declared, columns = table_properties(spec), columns_of(delta).keys()
+    names = (name.strip(" `").partition(".")[0].strip("`") for name in declared.get(_STATISTICS, "").split(","))
+    if not columns >= {name for name in names if name}:
+        del declared[_STATISTICS]
     # The history of specs is only read if it can matter.
     undeclared = delta.metadata().configuration.keys() - declared.keys()
     has_foreign = any(key.startswith("delta.") for key in undeclared)
@@ -225,7 +234,7 @@ def statistics_of(names: Iterable[str], columns: Mapping[str, str], partitioned_
     """
     candidates = [name for name in dict.fromkeys(names) if name not in partitioned_by]
     skippable = [name for name in candidates if not columns[name].startswith(_WITHOUT_STATISTICS)]
-    return {"delta.dataSkippingStatsColumns": ",".join(skippable[:MAX_COLUMNS])}
+    return {_STATISTICS: ",".join(skippable[:MAX_COLUMNS])}
 
 
 def first_parts(columns: Mapping[str, str]) -> dict[str, str]:

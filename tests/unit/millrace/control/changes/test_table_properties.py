@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable
 
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.changes.spec_changes import Effect
 from millrace.control.changes.table_diff import table_diff
-from millrace.control.changes.table_properties import LOG_CLEANING, MAX_COLUMNS, statistics_of, table_properties
+from millrace.control.changes.table_properties import (
+    LOG_CLEANING,
+    MAX_COLUMNS,
+    changes_of_properties,
+    statistics_of,
+    table_properties,
+)
 from millrace.control.log.batch import Winner
 from millrace.control.ops_tables import OpsTables
 from millrace.paths import LakehousePaths
@@ -108,3 +115,15 @@ def test_statistics_are_those_of_keys_periods_and_stored_columns() -> None:
     [names] = [table_properties(history)["delta.dataSkippingStatsColumns"].split(",")]
     assert names[:4] == ["order_id", "__START_AT", "__END_AT", "_batch_seq"]
     assert set(names[4:]) == silver_document()["columns"].keys() - {"order_id"}
+
+
+def test_statistics_of_a_column_come_with_the_column(ops: OpsTables) -> None:
+    names = [*silver_document()["columns"], "_batch_seq"]
+    path, statistics = str(ops.paths.table(SILVER.table)), "delta.dataSkippingStatsColumns"
+    delta = DeltaTable.create(
+        path, pa.schema([(name, pa.string()) for name in names]), raise_if_key_not_exists=False,
+        configuration={**table_properties(SILVER), statistics: "amount"},
+    )  # fmt: skip
+    assert [change.key for change in changes_of_properties(SILVER, delta, ops.specs)] == [statistics]
+    wider = silver_spec(columns={**silver_document()["columns"], "note": {}}, owner="the shop")
+    assert [change.key for change in changes_of_properties(wider, delta, ops.specs)] == ["millrace.owner"]
