@@ -16,9 +16,12 @@ from pyspark.sql import SparkSession
 
 from millrace import certified, connect
 from millrace.cli.reading.query import open_query
+from millrace.control.log.stored_tables import open_table
 from millrace.control.views.duckdb_file import delta_extension
 from millrace.control.views.folder import INDEX
 from millrace.paths import LakehousePaths
+from millrace.reading.stored_version import StoredVersion
+from millrace.reading.table_difference import table_difference
 from millrace.settings import Settings
 from tests.support.reading.certified_lake import certify
 from tests.support.reading.predicates import Predicate
@@ -106,6 +109,24 @@ def test_every_reader_finds_the_rows_of_spark_in_every_state(
     assert wrong == []
     assert compared > 1800
     assert {(PLAIN, 26), (BY_VALUE, 20)} < files, "no table of many files was read"
+
+
+def test_a_comparison_of_versions_finds_what_a_statement_of_spark_changed(
+    spark: SparkSession, paths: LakehousePaths
+) -> None:
+    for table in (PLAIN, BY_VALUE):
+        path = Path(str(paths.table(table)))
+        loaded = StoredVersion(path, open_table(path).version())
+        ids = loaded.dataset.to_table(columns=["id"])["id"].to_pylist()
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 3 = 0")
+        spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF {loaded.version}").collect()
+        spark.sql(f"UPDATE delta.`{path}` SET double = double + 0.0D")  # so -0.0 becomes 0.0
+        without, restored, rewritten = (StoredVersion(path, loaded.version + step) for step in (1, 2, 3))
+        deleted = table_difference(loaded, without)
+        assert (deleted.added, deleted.removed) == (0, sum(each % 3 == 0 for each in ids)), table
+        assert table_difference(loaded, restored).is_equal
+        update = table_difference(loaded, rewritten)
+        assert (update.is_equal, update.files_in_both, update.rows_after) == (True, 0, len(ids)), table
 
 
 def test_joins_find_the_rows_of_spark(spark: SparkSession, paths: LakehousePaths) -> None:
