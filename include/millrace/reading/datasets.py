@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSys
 from millrace.contracts.lake_path import LakePath
 from millrace.control.log.stored_tables import logged_files
 from millrace.control.storage.s3_access import arrow_options
-from millrace.errors import MisfitError
+from millrace.errors import MisfitError, first_line
 
 _IN_ORDER = (
     pa.types.is_integer,
@@ -74,12 +74,20 @@ def only_files(rows: ds.FileSystemDataset, files: Set[str]) -> ds.FileSystemData
 def in_small_steps(rows: ds.FileSystemDataset, columns: Sequence[str]) -> pa.RecordBatchReader:
     """Return some columns of a dataset, of which one row group after the other is decoded when it is needed.
 
-    PyArrow 26 decodes a whole dataset in advance, whatever its readahead, while its consumer is busy.
+    PyArrow 26 decodes a whole dataset in advance, whatever its readahead, while its consumer is busy. If a file cannot
+    be read, the error of the batch names it.
     """
     schema = pa.schema([rows.schema.field(name) for name in columns])
-    groups = (group for fragment in rows.get_fragments() for group in fragment.split_by_row_group())
-    batches = (batch for group in groups for batch in group.to_batches(schema=rows.schema, columns=list(columns)))
-    return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in rows.get_fragments():
+            try:
+                for group in file.split_by_row_group():
+                    yield from group.to_batches(schema=rows.schema, columns=list(columns))
+            except (OSError, pa.ArrowInvalid) as error:
+                raise OSError(f"{file.path}: {first_line(error)}") from error
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def filtered_parts(delta: DeltaTable, rows: ds.FileSystemDataset, *, only_nan: bool = False) -> list[Part]:

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from millrace.contracts.restricted import NOTHING_RESTRICTED, RESTRICTED, RestrictedColumns
 from millrace.control.changes.table_columns import columns_of
 from millrace.control.log.table_queries import identifiers, text_literals
-from millrace.errors import QueryError, first_line
+from millrace.errors import QueryError, StorageError, first_line
 from millrace.reading.comparable_types import canonical, common_type
 from millrace.reading.datasets import in_small_steps
 from millrace.reading.duckdb_in_utc import spilling_duckdb
@@ -178,6 +178,7 @@ def table_difference(
         NotReadyError: a version can no longer be read; the message names the nearest one that is whole.
         MisfitError: a version cannot be read by its files alone, as with deletion vectors.
         TornLogError: its log cannot be read.
+        StorageError: a data file is damaged.
     """
     partitioned_by = _common_partition_columns(before, after)
     schema, columns = _columns(before, after, {*keys, *partitioned_by}, own_columns=own_columns)
@@ -459,4 +460,9 @@ def _duckdb_errors(sides: Sequence[tuple[StoredVersion, set[str]]]) -> Iterator[
     except duckdb.Error as error:
         for side, files in sides:
             side.dataset_of_files(files)
+        _, is_of_file, reason = first_line(error).partition("get_next failed(): ")
+        if is_of_file:
+            reason = reason.partition(". Detail: Python exception")[0].rpartition("IOError: ")[2]
+            way_out = "Restore the file from a backup, or compare another version."
+            raise StorageError(f"a data file cannot be read: {reason}", way_out) from error
         raise QueryError(f"the comparison failed: {first_line(error)}") from error

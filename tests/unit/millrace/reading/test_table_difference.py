@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
-from millrace.errors import MisfitError, NotReadyError, QueryError, UnknownNameError
+from millrace.errors import MisfitError, NotReadyError, QueryError, StorageError, UnknownNameError
 from millrace.reading.datasets import in_small_steps
 from millrace.reading.stored_version import StoredVersion
 from millrace.reading.table_difference import Kind, TableDifference, table_difference
@@ -268,6 +268,10 @@ def test_a_version_that_cannot_be_read_names_the_nearest_whole_one(tmp_path: Pat
         with pytest.raises(NotReadyError, match=reason):
             table_difference(StoredVersion(tmp_path, gone), newest)
     assert table_difference(versions[2], newest).added == 1
+    damaged = next(iter(versions[2].files))
+    (tmp_path / damaged).write_text("no Parquet, and longer than its magic number")
+    with pytest.raises(StorageError, match=rf"^a data file cannot be read: {damaged}: [^\n]*\nRestore"):
+        table_difference(versions[2], newest)
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
     commit = json.dumps({"protocol": {**protocol, "writerFeatures": ["deletionVectors"]}})
     (tmp_path / "_delta_log" / f"{5:020d}.json").write_text(commit)
