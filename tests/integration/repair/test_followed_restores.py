@@ -105,3 +105,27 @@ def test_gold_follows_a_restore_of_silver_and_a_batch_planned_before_it_plans_ag
     assert (met, report.batch_seq, report.attempts) == ([5], 6, 2)
     assert shop.run(GOLD).outcome is Outcome.COMMITTED
     assert content(shop) == third, "the second day came back, and the third was read again on top of it"
+
+
+@pytest.mark.slow
+def test_the_earlier_content_of_a_replaced_file_comes_back_in_all_layers(lakehouse: Lakehouse) -> None:
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    silver = silver_document(apply_as_deletes="amount = 0", expectations=[AT_LEAST_0])
+    lakehouse.specs(bronze_document(source=source), silver, gold_document())
+    first, second = [order(1, 1), order(2, 2), order(3, -3)], [order(1, 5), order(4, 4), order(5, -5)]
+    contents = []
+    for rows in (first, second):
+        lakehouse.deliver(1, "a.json", rows)
+        assert [report.outcome for report in lakehouse.run_all(1, *TABLES)] == [Outcome.COMMITTED] * 3
+        contents.append(content(lakehouse))
+    restore(lakehouse, BRONZE, 1, no_reload=True)
+    assert [report.outcome for report in lakehouse.run_all(1, SILVER, GOLD)] == [Outcome.COMMITTED] * 2
+    assert content(lakehouse) == contents[0]
+    assert lakehouse.run(BRONZE).outcome is Outcome.NO_OP, "the new content stays undone"
+    restore(lakehouse, BRONZE, 2)
+    assert [report.outcome for report in lakehouse.run_all(1, SILVER, GOLD)] == [Outcome.COMMITTED] * 2
+    assert content(lakehouse) == contents[1], "the restore was undone"
+    restore(lakehouse, BRONZE, 1)
+    bronze, *_ = lakehouse.run_all(1, *TABLES)
+    assert bronze.outcome is Outcome.COMMITTED, "the new content was loaded again"
+    assert content(lakehouse) == contents[1]
