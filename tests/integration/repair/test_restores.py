@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 
 from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.job.requests import RebuildRequest
@@ -210,6 +210,16 @@ def test_what_cannot_be_restored_is_refused_with_what_would_help(shop: Lakehouse
     clean_log(shop.paths.table(BRONZE), below=3)
     assert "the log" in refusal(1, BRONZE)
     assert "No other version" in refusal(1, BRONZE)
+
+
+def test_a_version_with_other_features_is_refused_and_the_nearest_with_the_same_named(shop: Lakehouse) -> None:
+    path = shop.paths.table(SILVER)
+    DeltaTable(str(path)).alter.add_feature(TableFeatures.CheckConstraints, allow_protocol_versions_increase=True)
+    judged = given(shop, SILVER, [order(4, 4, of_day=4)], 4).version
+    given(shop, SILVER, [order(5, 5, of_day=5)], 5)
+    with pytest.raises(RepairError, match="the features of the table have changed since version 2") as caught:
+        plan_id(shop, asked(shop, 2))
+    assert str(caught.value).endswith(f"The nearest that is certified and whole is version {judged}.")
 
 
 def test_a_table_with_streams_is_not_restored(shop: Lakehouse) -> None:
