@@ -203,7 +203,7 @@ def tables(as_json: AsJson = False) -> None:
     from millrace.cli.progress import in_progress
     from millrace.cli.views import facts_table
     from millrace.control.ops_tables import OpsTables
-    from millrace.repair.restoring import interrupted_restores
+    from millrace.control.repair.interrupted import interrupted_restores
     from millrace.settings import Settings
 
     settings = Settings()

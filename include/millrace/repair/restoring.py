@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,9 +14,9 @@ from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.leases.leases import Leases
 from millrace.control.ledger.repairs import RESTORE, DecidedRepair, RepairEvent
 from millrace.control.ledger.resolution import resolve, table_id
-from millrace.control.log.batch import Intent, Repair, Stream, Winner
-from millrace.control.log.delta_log import read_commit
+from millrace.control.log.batch import Repair, Stream, Winner
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.interrupted import restore_token
 from millrace.control.repair.restoring import Restore, finish_restore
 from millrace.errors import RepairError
 from millrace.overview.lineage.restricted import Restrictions
@@ -61,7 +59,7 @@ class RestoreRequest:
             raise RepairError(f"{table}: why is it restored?", "State the reason, for those who look at it later.")
         with leases.table(table):
             require_repairable(self.spec, catalog, ops)
-            path, token = ops.paths.table(table), _token(table, decided.id)
+            path, token = ops.paths.table(table), restore_token(table, decided.id)
             resolve(path, Stream(table), ops.ledger)  # records the commit of a driver that died after it
             winner = ops.ledger.batch_of(table, token)
             if winner is None:
@@ -116,23 +114,3 @@ def asked_restore(table: str, to: str, catalog: Catalog, paths: LakehousePaths, 
         raise RepairError(cause, "Write a version such as 12, or a time such as 2026-11-20T10:00 (UTC).") from error
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return RestoreRequest(spec, certified(table, paths.root, at=at).version, no_reload, restricted)
-
-
-def interrupted_restores(tables: Iterable[str], ops: OpsTables) -> list[str]:
-    """Return a line for each restore of some tables that was decided, and then interrupted: it can go on."""
-    lines = list[str]()
-    for decided in ops.repairs.open(tables):
-        commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
-        if commit and commit.metadata.get("token") != _token(decided.table, decided.repair.id):
-            continue  # another commit came first, so that nothing was restored
-        if commit and ops.ledger.closed_rows(Winner(Intent.model_validate(commit.metadata), commit.version)):
-            continue  # the next run of the table has ended it
-        command = json.loads(decided.shown)["command"]
-        said = f"a restore that {decided.repair.said_by} decided was interrupted"
-        lines.append(f"{decided.table}: {said}; it goes on with: {command} --why ...")
-    return lines
-
-
-def _token(table: str, repair: str) -> str:
-    """Return the token of the batch of a repair; it is the same for everybody who resumes it."""
-    return hashlib.sha256(f"{repair}/{table}".encode()).hexdigest()[:32]

@@ -26,10 +26,11 @@ from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
+from millrace.control.repair.interrupted import interrupted_restores
 from millrace.errors import RepairError
 from millrace.reading.certified import certified
 from millrace.repair.restore_plan import Downstream
-from millrace.repair.restoring import RestoreRequest, interrupted_restores
+from millrace.repair.restoring import RestoreRequest
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -25,8 +25,8 @@ from millrace.control.maintenance.old_files import OldFiles
 from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.interrupted import interrupted_restores
 from millrace.errors import ExitCode, MillraceError
-from millrace.repair.restoring import interrupted_restores
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
