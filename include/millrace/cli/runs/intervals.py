@@ -108,8 +108,7 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     chosen, run_id = actions_of_run(measured.tables, is_allowed=bool(allow_deletes)), new_run_id(measured.at)
     ops = OpsTables(paths)
     for each in measured.tables:
-        if each.health.holds:
-            keep_log(each.table, ops, run_id)
+        keep_log(each.table, ops, run_id)
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
     asked = [action for table in measured.tables for action in table.actions if action.needs_approval]

@@ -45,12 +45,15 @@ def hold_tables(name: str, tables: Sequence[str], *, said_by: str, why: str, run
 
 
 def keep_log(table: str, ops: OpsTables, run_id: str) -> None:
-    """Keep the log of a held table, and of those beside it, if one of them was built after the hold was set.
+    """Keep the log of a table that is held, and of those beside it, where it would be cleaned.
+
+    That is so if one of them was built after the hold was set, or restored: an old version has its old properties.
 
     Raises:
         LeaseLostError: a writer held the lease of the table for too long.
     """
-    if folders := [folder for folder in _folders(table, ops) if _cleans_log(folder)]:
+    held = _folders(table, ops) if ops.holds.on(table) else ()
+    if folders := [folder for folder in held if _cleans_log(folder)]:
         _set_log_cleaning(folders, table, ops, run_id, cleans=False)
 
 
