@@ -72,13 +72,11 @@ def answers_of_a_process(reader: str, path: str, version: int, filters: Sequence
 class Differences:
     """What a reader answers otherwise than Spark on a type of columns."""
 
-    asked: int = 0
     wrong: int = 0
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, one: Question, right: list[int], found: Answer) -> None:
         """Count an answer."""
-        self.asked += 1
         if found == right:
             return
         self.wrong += 1
@@ -130,26 +128,15 @@ def as_markdown(found: dict[str, dict[str, Differences]], counts: str) -> str:
     lines = [f"{counts}.", ""]
     for reader, kinds in found.items():
         package, _ = READERS[reader]
-        alike: dict[str, list[str]] = defaultdict(list)
+        wrong = sum(each.wrong for each in kinds.values())
+        types = ", ".join(dict.fromkeys(kind.rpartition(" ")[2] for kind, each in kinds.items() if each.wrong))
         examples: dict[str, str] = {}
-        for kind, each in kinds.items():
-            if each.wrong:
-                alike[f"{each.wrong} of {each.asked}"].append(kind)
-                examples = each.examples | examples
-        differences = "; ".join(f"{together(each)} ({share})" for share, each in alike.items())
+        for each in kinds.values():
+            examples = each.examples | examples
         shown = ", ".join(f"{what}: {example}".rstrip(": ") for what, example in examples.items())
         name = reader.replace(",", f" {version_of(package)},", 1)
-        lines.append(f"- {name}: {f'{differences}. For example {shown}' if differences else 'none'}")
+        lines.append(f"- {name}: {f'{wrong}, of {types}. For example {shown}' if wrong else 'none'}")
     return "\n".join([*lines, ""])
-
-
-def together(kinds: Sequence[str]) -> str:
-    """Name kinds with what they have in common once: `int, long and partition int, long`."""
-    places: dict[str, list[str]] = defaultdict(list)
-    for kind in kinds:
-        place, _, type_ = kind.rpartition(" ")
-        places[place].append(type_)
-    return " and ".join(f"{place} {', '.join(places[place])}".lstrip() for place in sorted(places))
 
 
 def main(*, write: bool = False, count: int = FILTERS_OF_A_COLUMN) -> None:

@@ -33,4 +33,4 @@ def test_the_specs_of_the_tutorial_are_right(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + (rules if layer == "silver" else ""))
     assert set(checked_catalog(tmp_path).specs) == {f"{layer}.{name}" for _, layer, name in specs}
-    assert len(specs) == 4
+    assert len(specs) == 3
