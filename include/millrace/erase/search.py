@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import html
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +21,6 @@ import pyarrow.compute as pc
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from millrace.control.landing.formats.parquet_files import parquet_file
-from millrace.erase.plain_texts import MAY_DIFFER, plain_texts
 from millrace.erase.subjects import MOST_BYTES, Subjects, number_of, patterns_of
 
 _STEP = 1 << 20
@@ -31,6 +32,13 @@ _ROWS = 4096
 
 _PARQUET, _AVRO = b"PAR1", b"Obj\x01"
 _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+_MAY_DIFFER = r"[\\%&\x1b]|''|\"\"|[^\x00-\x7f]"
+"""A text without any of these has no other form."""
 
 Mask = np.ndarray[Any, Any]
 
@@ -221,10 +229,34 @@ class FileSearch:
             return found
         for pattern in self._for_arrow:
             found |= _bools(pc.match_substring_regex(column, pattern))
-        for at in np.flatnonzero(_bools(pc.match_substring_regex(column, MAY_DIFFER)) & ~found):
+        for at in np.flatnonzero(_bools(pc.match_substring_regex(column, _MAY_DIFFER)) & ~found):
             value = column[int(at)].as_py()
             found[at] = self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
         return found
+
+
+def plain_texts(text: str) -> Iterator[str]:
+    r"""Yield a text, and its other forms.
+
+    >>> list(plain_texts('"O\\u0027Neil"'))[-1], list(plain_texts(r'{\"a\":\"b\\/c\"}'))[-1]
+    ('"O\'Neil"', '{"a":"b/c"}')
+    >>> "C 17" in list(plain_texts("x=C%2017"))[-1], list(plain_texts("Sa\u0303o"))[-1] == "S\u00e3o"
+    (True, True)
+    """
+    yield text
+    plain = text
+    for _ in range(3):  # JSON within JSON within JSON: a statistic of a record
+        before, plain = plain, html.unescape(unquote(_ESCAPE.sub(_unescaped, _COLOUR.sub("", plain))))
+        if plain == before:
+            break
+        yield plain
+    plain = unicodedata.normalize("NFC", plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    yield plain
+    yield plain.replace("''", "'").replace('""', '"')
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2])
 
 
 def _values_of(value: object, path: str) -> Iterator[tuple[str, object]]:
