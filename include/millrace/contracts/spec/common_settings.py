@@ -185,7 +185,8 @@ class TableSpec(StrictModel):
         maintenance: what table maintenance does.
         conflicts: how long writers of the table retry and wait because of each other.
         delta: further Delta table properties, `delta.<name>: <value>`. Refused are those that some readers do not
-            support (deletion vectors, column mapping, ...), and those that a key above sets.
+            support (deletion vectors, column mapping, ...), those that a key above sets, and a retention of the log
+            below that of the files.
     """
 
     table: str

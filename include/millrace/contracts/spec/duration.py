@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
+_PART = r"\s*'?(\d+)'?\s+(week|day|hour|minute|second|millisecond|microsecond)s?"
+_INTERVAL = re.compile(rf"(?:interval)?((?:{_PART})+)\s*", re.IGNORECASE)
+
 _LONGEST = timedelta(days=100 * 365)
 UNBOUNDED = timedelta.max
 """The lookback of a value that depends on all earlier ones."""
@@ -51,3 +54,20 @@ RETENTION = DurationFormat("a retention", ("hours", "days"), "'168 hours' or '7 
 AGE = DurationFormat("an age", ("minutes", "hours", "days"), "'90 minutes', '36 hours' or '2 days'")
 WAIT = DurationFormat("a wait", ("seconds", "minutes", "hours"), "'30 seconds' or '5 minutes'")
 LOOKBACK = DurationFormat("a lookback", ("hours", "days", "weeks"), "'24 hours', '7 days' or unbounded")
+
+
+def interval_of(text: str) -> timedelta | None:
+    """Return the length of an interval as a Delta table property states it.
+
+    Return None for months, for years, for more than Python can count, and for other texts.
+
+    >>> interval_of("interval 30 days").days
+    30
+    """
+    if not (found := _INTERVAL.fullmatch(text.strip())):
+        return None
+    parts = re.findall(_PART, found[1], re.IGNORECASE)
+    try:
+        return sum((timedelta(**{f"{unit.lower()}s": int(number)}) for number, unit in parts), timedelta())
+    except OverflowError:
+        return None

@@ -147,8 +147,7 @@ class TableHealth:
         """Why VACUUM deletes nothing of the table, each in one line; empty if nothing holds it back."""
         reasons = [hold.words for hold in self.holds]
         if self.in_danger:
-            names = (f"{reader.name} (version {reader.version})" for reader in self.in_danger)
-            reasons.append(f"{', '.join(names)} would soon be cut off")
+            reasons.append(f"{', '.join(map(str, self.in_danger))} would soon be cut off")
         return reasons
 
     @property

@@ -6,7 +6,6 @@ the retention, and all others that are younger than the retention: they may belo
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.duration import interval_of
 from millrace.control.log.checkpoints import removed_files
 from millrace.control.log.delta_log import commit_time, commit_versions
 from millrace.control.log.stored_tables import logged_files
@@ -33,8 +33,6 @@ _DELTAS_OWN = {RETENTION_PROPERTY: timedelta(weeks=1), LOG_RETENTION_PROPERTY: t
 LEAST_RETENTION = timedelta(hours=168)
 """Below this, Delta's own limit, a person has to allow a VACUUM: a long read, or an open write, may need the files."""
 
-_PART = r"\s*'?(\d+)'?\s+(week|day|hour|minute|second|millisecond|microsecond)s?"
-_INTERVAL = re.compile(rf"(?:interval)?((?:{_PART})+)\s*", re.IGNORECASE)
 _CHANGES = "_change_data"
 
 
@@ -110,13 +108,12 @@ def stated_retention(properties: Mapping[str, str], path: str, key: str = RETENT
     text = properties.get(key)
     if text is None:
         return _DELTAS_OWN[key]
-    if found := _INTERVAL.fullmatch(text.strip()):
-        parts = re.findall(_PART, found[1], re.IGNORECASE)
-        return sum((timedelta(**{f"{unit.lower()}s": int(number)}) for number, unit in parts), timedelta())
-    raise MillraceError(
-        f"{path}: {key} is {text!r}, which is no number of weeks, days or hours",
-        "State `maintenance: {vacuum: {retain: 30 days}}` in its spec: the next batch sets the property.",
-    )
+    if (retention := interval_of(text)) is None:
+        raise MillraceError(
+            f"{path}: {key} is {text!r}, which is no number of weeks, days or hours",
+            "State `maintenance: {vacuum: {retain: 30 days}}` in its spec: the next batch sets the property.",
+        )
+    return retention
 
 
 def old_files(

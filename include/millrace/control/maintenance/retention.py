@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
+from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.common_settings import TableSpec
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.values import LAYERS
 from millrace.control.ledger.resolution import table_id
-from millrace.control.log.delta_log import remaining_commits
+from millrace.control.log.delta_log import commit_versions, remaining_commits
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
-from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import MaybeInvalidSpec
 
 CERTIFIED_READERS = "readers of the certified version"
@@ -32,11 +32,16 @@ class Reader:
         name: the reader, for people.
         version: the version that it reads.
         since: when the next change of data made that version an old one; None while it is the newest.
+        is_logged: whether the log still has the commit of that version; without it, nobody can read the version.
     """
 
     name: str
     version: int
     since: datetime | None
+    is_logged: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name} (version {self.version}{'' if self.is_logged else ', which the log no longer has'})"
 
 
 def retention_of(spec: TableSpec) -> timedelta:
@@ -69,17 +74,26 @@ def readers_of(spec: TableSpec, catalog: Catalog, ops: OpsTables) -> tuple[Reade
         needed = position.last_sources.needed_version(spec.table, table_id(path), is_closed=is_closed)
         if needed is not None:
             positions[other.table] = needed
-    return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
+    return tuple(_reader(name, version, path) for name, version in positions.items())
 
 
 def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: datetime) -> tuple[Reader, ...]:
-    """Return the readers whose version has been an old one for more than half the retention."""
-    return tuple(reader for reader in readers if reader.since is not None and now - reader.since > retention / 2)
+    """Return the readers whose version has been an old one for more than half the retention.
+
+    Also return those whose version is an old one and no longer in the log: nobody knows for how long it has been.
+    """
+    behind = [(reader, reader.since) for reader in readers if reader.since is not None]
+    return tuple(reader for reader, since in behind if not reader.is_logged or now - since > retention / 2)
 
 
-def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
+def _reader(name: str, version: int, path: LakePath) -> Reader:
+    since = _since(path, version)
+    return Reader(name, version, since, is_logged=since is None or version in commit_versions(path, version - 1))
+
+
+def _since(path: LakePath, version: int) -> datetime | None:
     """Return when the version became an old one, or a later time where the log was cleaned below that."""
-    for commit in remaining_commits(paths.table(table), version):
+    for commit in remaining_commits(path, version):
         if commit.changes_data or commit.version != version + 1:
             return commit.at
         version = commit.version

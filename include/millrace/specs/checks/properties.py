@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from millrace.contracts.spec.common_settings import VacuumSpec
+from millrace.contracts.spec.duration import RETENTION, interval_of
 from millrace.contracts.spec.table_features import RESTORABLE, WRITER_FEATURES
 from millrace.specs.checks.columns import stored_columns_in, unknown_column
 from millrace.specs.document import Document, mapping_at
@@ -38,14 +40,16 @@ _NEW_READER_NEEDED = {
 """Property -> the values (both as patterns) that raise the table's reader version above 1."""
 
 _SET_OTHERWISE = {
-    "delta.deletedFileRetentionDuration": "write `maintenance: {vacuum: {retain: 30 days}}`",
-    "delta.enableChangeDataFeed": "write `maintenance: {change_data_feed: ...}`",
-    "delta.autoOptimize.autoCompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
-    "delta.autoOptimize.optimizeWrite": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.deletedfileretentionduration": "write `maintenance: {vacuum: {retain: 30 days}}`",
+    "delta.enablechangedatafeed": "write `maintenance: {change_data_feed: ...}`",
+    "delta.autooptimize.autocompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.autooptimize.optimizewrite": "table maintenance compacts; write `maintenance: {optimize: auto}`",
     "delta.feature.clustering": "Delta has it only by CLUSTER BY; write `zorder_by`",
-    "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
+    "delta.appendonly": "leave it out: merges, deletes and repair must be able to change the table",
 }
+"""Property in small letters -> what to write instead."""
 
+_LOG_RETENTION = "delta.logRetentionDuration"
 _COUNTED_COLUMNS, _STATS_COLUMNS = "delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns"
 _NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
 """Layer whose tables list the columns with statistics -> an example."""
@@ -61,11 +65,13 @@ def check_properties(document: Document) -> Iterator[Defect]:
         )
         if raises_reader_version:
             yield Defect(path, f"this raises the table's reader version: {READERS}", value, "leave it out")
-        elif name in _SET_OTHERWISE:
-            yield Defect(path, "this is not set as a property", value, _SET_OTHERWISE[name])
+        elif otherwise := _SET_OTHERWISE.get(str(name).lower()):
+            yield Defect(path, "this is not set as a property", value, otherwise)
         elif str(name).lower().startswith(_FEATURE) and str(name).lower() not in _ALLOWED:
             fix = did_you_mean(str(name)[len(_FEATURE) :], WRITER_FEATURES)
             yield Defect(path, f"this raises the table's reader version, or may raise it: {READERS}", value, fix)
+        elif str(name).lower() == _LOG_RETENTION.lower() and (message := _short_log(document, str(value))):
+            yield Defect(path, message, value, f"write interval {_retain_of(document)}, or longer")
         elif document.get("on_refusal") == "restore" and (feature := _feature_of(str(name), value)):
             message = f"on_refusal: restore cannot write a table with the feature {feature}"
             yield Defect(path, message, value, "leave it out, or write on_refusal: keep")
@@ -79,6 +85,22 @@ def check_properties(document: Document) -> Iterator[Defect]:
                     yield replace(unknown_column(path, column, stored), value=value)
         elif not str(name).startswith("delta."):
             yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
+
+
+def _short_log(document: Document, stated: str) -> str:
+    """Return what is wrong with a stated retention of the log; empty if nothing is."""
+    retain, retention = _retain_of(document), interval_of(stated)
+    if retention is None:
+        return "this is no number of weeks, days or hours, such as interval 30 days"
+    if retention < RETENTION.parse(retain):
+        return f"the log is kept for a shorter time than the files, {retain}: without it nobody can read a version"
+    return ""
+
+
+def _retain_of(document: Document) -> str:
+    """Return how long the files of a table are kept; the default if the document states no retention."""
+    stated = str(mapping_at(mapping_at(document, "maintenance"), "vacuum").get("retain"))
+    return stated if re.fullmatch(RETENTION.pattern, stated) else VacuumSpec().retain
 
 
 def _feature_of(name: str, value: object) -> str:

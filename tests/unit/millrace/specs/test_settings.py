@@ -22,6 +22,7 @@ from tests.support.documents.specs import (
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 FEED, RETENTION = "delta.enableChangeDataFeed", "delta.deletedFileRetentionDuration"
+LOG = "delta.logRetentionDuration"
 
 
 def with_order_id(column: object) -> dict[str, Any]:
@@ -71,7 +72,13 @@ LIKE_NAMES = """{"type": "record", "name": "order", "fields": [{"name": "parcel"
         (with_order_id({"fromm": "x"}), "columns.order_id.fromm", "", "did you mean 'from'?"),
         ({"delta": {FEED: "true"}}, f"delta['{FEED}']", "", "write `maintenance: {change_data_feed"),
         ({"delta": {RETENTION: "interval 1 day"}}, f"delta['{RETENTION}']", "", "write `maintenance: {vacuum"),
+        ({"delta": {RETENTION.lower(): "x"}}, f"delta['{RETENTION.lower()}']", "", "write `maintenance: {vacuum"),
         ({"delta": {"millrace.table_id": 3}}, "delta['millrace.table_id']", "", "leave it out"),
+        ({"delta": {LOG: "interval 1 days"}}, f"delta['{LOG}']", "than the files, 30 days", "write interval 30 days"),
+        ({"delta": {LOG.upper(): "interval 59 days"}, "maintenance": {"vacuum": {"retain": "60 days"}}},
+         f"delta['{LOG.upper()}']", "than the files, 60 days", "write interval 60 days"),
+        ({"delta": {LOG: f"interval {10**12} days"}}, f"delta['{LOG}']", "this is no number of", ""),
+        ({"delta": {LOG: "1 month"}}, f"delta['{LOG}']", "weeks, days or hours", "write interval 30 days"),
     ],
 )  # fmt: skip
 def test_each_is_named_with_its_likely_fix(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:

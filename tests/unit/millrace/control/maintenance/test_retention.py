@@ -66,8 +66,17 @@ def test_readers_are_behind_from_the_first_change_of_data_after_the_certified_ve
     later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
     assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[0]))
     assert made_at(paths, later[0]) < made_at(paths, later[1])
+
+
+def test_a_reader_whose_commit_was_cleaned_from_the_log_is_in_danger_at_once(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
+    now = made_at(paths, later[-1])
+    assert readers_in_danger(tuple(readers(paths).values()), timedelta(days=30), now) == ()
     clean_log(paths.table("bronze.orders"), below=later[1])
-    assert readers(paths)[CERTIFIED].since == made_at(paths, later[1]), "the first commit that is left"
+    found = readers(paths)[CERTIFIED]
+    assert found == Reader(CERTIFIED, certified, since=made_at(paths, later[1]), is_logged=False), "the first left"
+    assert readers_in_danger((found,), timedelta(days=30), now) == (found,)
 
 
 def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: LakehousePaths) -> None:
