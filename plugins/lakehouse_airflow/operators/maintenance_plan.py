@@ -64,8 +64,8 @@ class MaintenancePlanOperator(BaseOperator):
             try:
                 with cached_reads():
                     table = planned_table(spec, catalog, ops, now)
-                if table and table.health.holds:
-                    keep_log(spec.table, ops, context["run_id"])
+                if table:
+                    keep_log(table.health, ops, context["run_id"])
             except (NotReadyError, StorageError):
                 raise
             except Exception as error:
@@ -81,7 +81,7 @@ class MaintenancePlanOperator(BaseOperator):
                 asks = "; a person has to allow it: trigger table_vacuum" if action.needs_approval else ""
                 why = f"{action.reason}; if left, {action.if_left}{asks}"
                 self.log.info("%s: %s%s: %s", spec.table, action.step, size, why)
-            if table.health.in_danger:
+            if table.health.in_danger or table.health.has_lost_hold:
                 failing.append({"table": spec.table, "job": Job.TABLE_VACUUM.value, "step": "vacuum is held back"})
             tables.append(table)
         most = conf.getint("core", "max_map_length")

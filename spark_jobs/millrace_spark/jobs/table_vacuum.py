@@ -55,7 +55,7 @@ def run(context: JobContext) -> JobReport:
     """
     require_table(context)
     work, unneeded, health = None, 0, _measured(context)
-    _require_no_refusal(health.table, health.refusals)
+    _require_no_refusal(health)
     allowed, asked = context.args.allow_deletes, list[str]()
     due, expired = health.due, expired_tombstones(context)
     if not (allowed or context.args.dry_run):
@@ -73,7 +73,7 @@ def run(context: JobContext) -> JobReport:
             unneeded = count_unneeded_tombstones(context, session)
             if (has_work or unneeded) and not context.args.dry_run:
                 with table_work(context, "VACUUM") as work, work.leased():
-                    _require_no_refusal(health.table, [hold.words for hold in context.ops.holds.on(health.table)])
+                    _require_no_refusal(replace(health, holds=context.ops.holds.on(health.table)))
                     for folder, old in _old_files(health, context.paths) if due else ():
                         if not old.is_stated:
                             set_properties(session, folder, retention_properties(context.spec))
@@ -140,13 +140,9 @@ def _report(
     return maintenance_report(context, Job.TABLE_VACUUM, outcome, message, details, notes, work, measured)
 
 
-def _require_no_refusal(table: str, reasons: Sequence[str]) -> None:
-    if reasons:
-        raise MillraceError(
-            f"{table}: VACUUM refused: {'; '.join(reasons)}",
-            "Release the hold (lakehouse hold release), run what is behind, or get the refused newer versions past "
-            "their gate; then run this again.",
-        )
+def _require_no_refusal(health: TableHealth) -> None:
+    if reasons := health.refusals:
+        raise MillraceError(f"{health.table}: VACUUM refused: {'; '.join(reasons)}", health.way_out)
 
 
 if __name__ == "__main__":

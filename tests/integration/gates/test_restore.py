@@ -18,6 +18,8 @@ from millrace.control.gates.result import GateResult, Override
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.batch import Winner
 from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance.holding import hold_tables
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.planner import Planner
 from millrace.control.repair.restoring import undo_refused
@@ -80,6 +82,17 @@ def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_
     after = content(shop)
     assert shop.rows(SILVER, "order_id", "amount") == [("o1", 10), ("o3", 3), ("o4", 4)]
     assert (after["deleted"], len(after["refused"]), after["groups"]) == (["o2"], 1, [(date(2013, 1, 2), 3, 17)])
+
+
+def test_a_restore_of_a_held_table_keeps_its_log_though_the_earlier_version_did_not(shop: Lakehouse) -> None:
+    ops = OpsTables(shop.paths)
+    shop.specs(silver(2, on_refusal="keep"))
+    shop.run(SILVER, 2)
+    hold_tables("case-17", [SILVER], said_by="ann", why="court order", run_id="test", ops=ops)
+    shop.specs(silver(2))
+    assert "The table was restored" in shop.run(SILVER, 2, reprocess=True).message
+    configuration = open_table(shop.paths.table(SILVER)).metadata().configuration
+    assert configuration["delta.enableExpiredLogCleanup"] == "false"
 
 
 @pytest.mark.faults

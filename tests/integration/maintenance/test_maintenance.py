@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -23,6 +24,7 @@ from millrace.cli.runs.driver import driver_command
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.interval_args import MaintenanceArgs
 from millrace.contracts.lake_path import LakePath
+from millrace.control.changes.table_properties import KeptFor, log_kept_for
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.commit_history import CommitHistory
 from millrace.control.ledger.holds import HoldEvent
@@ -410,14 +412,18 @@ def test_a_table_that_was_out_of_the_specs_while_vacuum_ran_says_how_it_comes_ba
 
 
 @pytest.mark.slow
-def test_a_rebuild_of_a_held_table_keeps_its_log(shop: Lakehouse) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_rebuild_of_a_held_table_keeps_its_log(shop: Lakehouse, is_known: bool) -> None:
     hold_tables("case-17", [GOLD], said_by="ann", why="court order", run_id="test", ops=OpsTables(shop.paths))
+    if not is_known:
+        shutil.rmtree(str(shop.paths.ops("holds")))
     before = latest_version(shop.paths.table(GOLD))
     report = shop.rebuild(GOLD)
     assert report.outcome is Outcome.COMMITTED, report.message
     assert latest_version(shop.paths.table(GOLD)) > before
     configuration = DeltaTable(str(shop.paths.table(GOLD))).metadata().configuration
     assert configuration["delta.enableExpiredLogCleanup"] == "false"
+    assert log_kept_for(configuration) is KeptFor.HOLDS, "it says so itself, if ops.holds has lost it"
 
 
 def test_a_retention_below_the_table_s_own_deletes_nothing(shop: Lakehouse, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     chosen, run_id = actions_of_run(measured.tables, is_allowed=bool(allow_deletes)), new_run_id(measured.at)
     ops = OpsTables(paths)
     for each in measured.tables:
-        keep_log(each.table, ops, run_id)
+        keep_log(each.health, ops, run_id)
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
     asked = [action for table in measured.tables for action in table.actions if action.needs_approval]
@@ -117,10 +117,9 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
         shown.append("A person has to allow this (--allow-deletes), since the tables keep it for a short time only.")
     for line in (*idle, *measured.remarks, *shown):
         out.print(line, markup=False, soft_wrap=True)
-    held_back = [each for each in measured.tables if each.health.in_danger]
+    held_back = [each for each in measured.tables if each.health.in_danger or each.health.has_lost_hold]
     for each in held_back:
-        way_out = "Run what is behind, or get the refused newer versions past their gate."
-        show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{way_out}")
+        show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{each.health.way_out}")
     code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
     if not chosen:
         return code

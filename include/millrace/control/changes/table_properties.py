@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from enum import StrEnum
 
 from deltalake import DeltaTable
 
@@ -61,7 +62,18 @@ LOG_CLEANING = "delta.enableExpiredLogCleanup"
 
 _STATISTICS = "delta.dataSkippingStatsColumns"
 
+LOG_KEPT_FOR = "millrace.log_kept_for"
+"""For whom Millrace itself has set `LOG_CLEANING` to false."""
+
 _SETTING = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES")
+
+
+class KeptFor(StrEnum):
+    """For whom Millrace keeps the whole log of a table, as the table itself says."""
+
+    HOLDS = "holds"
+    READERS = "readers"
+    NOBODY = "nobody"
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,16 @@ def table_properties(spec: AnySpec) -> dict[str, str]:
         **{key: text for key, text in labels.items() if text},
         **spec.delta,
     }
+
+
+def cleans_log(properties: Mapping[str, str]) -> bool:
+    """Return whether the log of a table with these properties is cleaned."""
+    return properties.get(LOG_CLEANING, "true") != "false"
+
+
+def log_kept_for(properties: Mapping[str, str]) -> KeptFor:
+    """Return for whom Millrace keeps the log of a table with these properties; nobody if it has set none."""
+    return {each.value: each for each in KeptFor}.get(properties.get(LOG_KEPT_FOR, ""), KeptFor.NOBODY)
 
 
 def retention_properties(spec: AnySpec) -> dict[str, str]:

@@ -18,7 +18,13 @@ from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
-from millrace.control.changes.table_properties import PropertyChange, changes_of_properties, differing
+from millrace.control.changes.table_properties import (
+    LOG_KEPT_FOR,
+    KeptFor,
+    PropertyChange,
+    changes_of_properties,
+    differing,
+)
 from millrace.control.ledger.holds import Hold
 from millrace.control.log.followed_tables import newest_table
 from millrace.control.log.stored_tables import identity, is_table, logged_files, open_table
@@ -146,9 +152,27 @@ class TableHealth:
     def refusals(self) -> Sequence[str]:
         """Why VACUUM deletes nothing of the table, each in one line; empty if nothing holds it back."""
         reasons = [hold.words for hold in self.holds]
+        if self.has_lost_hold:
+            reasons.append(f"the table itself says that it is held ({LOG_KEPT_FOR}), but ops.holds has no such hold")
         if self.in_danger:
             reasons.append(f"{', '.join(map(str, self.in_danger))} would soon be cut off")
         return reasons
+
+    @property
+    def way_out(self) -> str:
+        """What lets VACUUM delete again, if something holds it back."""
+        if self.has_lost_hold:
+            again = "set the hold again (lakehouse hold set), and release it if it has ended"
+            return f"Restore ops/holds from a backup, or {again}."
+        release = "Release the hold (lakehouse hold release)" if self.holds else ""
+        behind = "run what is behind, or get the refused newer versions past their gate" if self.in_danger else ""
+        way_out = "; ".join(filter(None, (release, behind)))
+        return f"{way_out[:1].upper()}{way_out[1:]}."
+
+    @property
+    def has_lost_hold(self) -> bool:
+        """Whether the table, or one beside it, says that it is held, though `ops.holds` knows of no hold."""
+        return not self.holds and any(log.kept_for is KeptFor.HOLDS for log in self.logs.values())
 
     @property
     def due(self) -> Sequence[OldFile]:
@@ -194,7 +218,7 @@ class TableHealth:
     @property
     def storage(self) -> StorageState:
         """The state of its storage."""
-        if self.problems:
+        if self.problems or self.has_lost_hold:
             return StorageState.NEEDS_PERSON
         if self.refusals:
             return StorageState.HELD_BACK

@@ -1,13 +1,14 @@
-"""Hold tables, so that all their versions stay, and release them.
+"""Hold tables, so that all their versions stay, and release them; keep the logs of held tables, and for readers.
 
-Maintenance deletes nothing of a held table. Delta would still clean its log, without which no old version can be read:
-the table itself says that it must not.
+Maintenance deletes nothing of a table that is held, or whose readers are in danger. Delta would still clean its log,
+without which no old version can be read: the table itself says that it must not, and for whom. So the table also knows
+that it is held if `ops.holds` does not know it any more.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from deltalake import CommitProperties, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
@@ -15,18 +16,15 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS
+from millrace.control.changes.table_properties import LOG_CLEANING, LOG_KEPT_FOR, KeptFor, cleans_log, log_kept_for
+from millrace.control.leases.leases import Leases
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.holds import HoldEvent
 from millrace.control.log.batch import new_token
 from millrace.control.log.delta_log import MAINTENANCE_KEY
 from millrace.control.log.stored_tables import identity, is_table, open_table
-from millrace.control.maintenance.health import beside_folders
+from millrace.control.maintenance.health import TableHealth, beside_folders
 from millrace.control.ops_tables import OpsTables
-
-_CLEANS_LOG = "delta.enableExpiredLogCleanup"
-
-KEEPS_LOG = {_CLEANS_LOG: "false"}
-"""The property of a table whose log is not cleaned."""
 
 
 def hold_tables(name: str, tables: Sequence[str], *, said_by: str, why: str, run_id: str, ops: OpsTables) -> None:
@@ -38,58 +36,100 @@ def hold_tables(name: str, tables: Sequence[str], *, said_by: str, why: str, run
         LeaseLostError: a writer or maintenance held the lease of a table for too long. The holds are recorded, but the
             log of that table may be cleaned until the same call ends well.
     """
-    new = [table for table in tables if all(hold.name != name for hold in ops.holds.on(table))]
-    ops.holds.record(HoldEvent.SET, name, new, said_by=said_by, why=why)
+
+    def record(those: Sequence[str]) -> None:
+        new = [table for table in those if name not in _holds_on(table, ops)]
+        ops.holds.record(HoldEvent.SET, name, new, said_by=said_by, why=why)
+
+    record(tables)
     for table in tables:
-        _set_log_cleaning(_folders(table, ops), table, ops, run_id, cleans=False)
-
-
-def keep_log(table: str, ops: OpsTables, run_id: str) -> None:
-    """Keep the log of a table that is held, and of those beside it, where it would be cleaned.
-
-    That is so if one of them was built after the hold was set, or restored: an old version has its old properties.
-
-    Raises:
-        LeaseLostError: a writer held the lease of the table for too long.
-    """
-    held = _folders(table, ops) if ops.holds.on(table) else ()
-    if folders := [folder for folder in held if _cleans_log(folder)]:
-        _set_log_cleaning(folders, table, ops, run_id, cleans=False)
+        with _leases(ops, run_id).table(table):
+            record([table])  # again, if it was released since
+            _keep_for(KeptFor.HOLDS, table, ops, run_id)
 
 
 def release_hold(name: str, *, said_by: str, why: str, run_id: str, ops: OpsTables) -> list[str]:
     """Release all tables of a hold, and return them; a table with another hold stays held.
 
+    The logs are kept until the next maintenance: it knows whether readers still need them.
+
     Raises:
-        LeaseLostError: a writer or maintenance held the lease of a table for too long. It is released, but keeps its
-            whole log.
+        LeaseLostError: a writer or maintenance held the lease of a table for too long. It stays held, as do those after
+            it, until the same call ends well.
     """
     tables = [hold.table for hold in ops.holds.active() if hold.name == name]
-    ops.holds.record(HoldEvent.RELEASED, name, tables, said_by=said_by, why=why)
     for table in tables:
-        if not ops.holds.on(table):
-            _set_log_cleaning(_folders(table, ops), table, ops, run_id, cleans=True)
+        with _leases(ops, run_id).table(table):
+            if _holds_on(table, ops) == {name}:
+                _keep_for(KeptFor.READERS, table, ops, run_id)
+            ops.holds.record(HoldEvent.RELEASED, name, [table], said_by=said_by, why=why)
     return tables
 
 
-def _folders(table: str, ops: OpsTables) -> list[LakePath]:
-    """Return the folders of a table and of those beside it, as far as they exist."""
+def keep_log(health: TableHealth, ops: OpsTables, run_id: str) -> None:
+    """Keep the log of a table, and of those beside it, while a hold or a reader in danger needs old versions.
+
+    Else, let Delta clean it again. A log that somebody else keeps stays as it is, and so does that of a table that is
+    held by its own word alone.
+
+    Raises:
+        LeaseLostError: a writer held the lease of the table for too long.
+    """
+    of_readers = KeptFor.READERS if health.in_danger else KeptFor.NOBODY
+    wanted = KeptFor.HOLDS if health.holds else of_readers
+    logs = health.logs.values()
+    if health.has_lost_hold or not any(_differs(log.kept_for, wanted, is_cleaned=log.is_cleaned) for log in logs):
+        return
+    with _leases(ops, run_id).table(health.table):
+        _keep_for(KeptFor.HOLDS if _holds_on(health.table, ops) else of_readers, health.table, ops, run_id)
+
+
+def keep_held_log(table: str, ops: OpsTables, run_id: str) -> None:
+    """Keep the log of a held table after a restore, which brings back the properties of an old version.
+
+    Raises:
+        LeaseLostError: a writer held the lease of the table for too long.
+    """
+    if _holds_on(table, ops):
+        with _leases(ops, run_id).table(table):
+            _keep_for(KeptFor.HOLDS, table, ops, run_id)
+
+
+def kept_log(properties: Mapping[str, str], *, is_held: bool) -> dict[str, str]:
+    """Return what stays of a table's properties when it is replaced: whether its log is kept, and for whom."""
+    kept = {key: properties[key] for key in (LOG_CLEANING, LOG_KEPT_FOR) if key in properties}
+    return _properties(KeptFor.HOLDS) if is_held else kept
+
+
+def _holds_on(table: str, ops: OpsTables) -> set[str]:
+    return {hold.name for hold in ops.holds.on(table)}
+
+
+def _leases(ops: OpsTables, run_id: str) -> Leases:
+    return lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease)
+
+
+def _keep_for(wanted: KeptFor, table: str, ops: OpsTables, run_id: str) -> None:
+    """Let a table, and those beside it, say for whom their logs are kept; the caller holds the lease of the table."""
     path = ops.paths.table(table)
     if not is_table(path):
-        return []
+        return
     beside = beside_folders(table, identity(open_table(path, without_files=True)), ops.paths).values()
-    return [path, *filter(is_table, beside)]
+    for folder in (path, *filter(is_table, beside)):
+        stored = open_table(folder, without_files=True).metadata().configuration
+        if _differs(log_kept_for(stored), wanted, is_cleaned=cleans_log(stored)):
+            _set_properties(folder, _properties(wanted), run_id)
 
 
-def _cleans_log(path: LakePath) -> bool:
-    return open_table(path, without_files=True).metadata().configuration.get(_CLEANS_LOG, "true") != "false"
+def _properties(kept_for: KeptFor) -> dict[str, str]:
+    return {LOG_CLEANING: str(kept_for is KeptFor.NOBODY).lower(), LOG_KEPT_FOR: kept_for.value}
 
 
-def _set_log_cleaning(folders: Sequence[LakePath], table: str, ops: OpsTables, run_id: str, *, cleans: bool) -> None:
-    with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
-        for folder in folders:
-            if _cleans_log(folder) is not cleans:
-                _set_property(folder, str(cleans).lower(), run_id)
+def _differs(stored: KeptFor, wanted: KeptFor, *, is_cleaned: bool) -> bool:
+    """Return whether a log has to be kept for somebody else than it is; only a hold takes over one of other people."""
+    if stored is wanted:
+        return is_cleaned and wanted is not KeptFor.NOBODY
+    return is_cleaned or stored is not KeptFor.NOBODY or wanted is KeptFor.HOLDS
 
 
 # A batch of another stream of the table may commit in between.
@@ -99,10 +139,11 @@ def _set_log_cleaning(folders: Sequence[LakePath], table: str, ops: OpsTables, r
     wait=wait_random_exponential(multiplier=0.05, max=1),
     reraise=True,
 )
-def _set_property(path: LakePath, value: str, run_id: str) -> None:
+def _set_properties(path: LakePath, properties: dict[str, str], run_id: str) -> None:
     mark = json.dumps({MAINTENANCE_KEY: {"run_id": run_id, "token": new_token()}})
     open_table(path, without_files=True).alter.set_table_properties(
-        {_CLEANS_LOG: value},
+        properties,
+        raise_if_not_exists=False,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": mark}),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
     )

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec
-from millrace.control.changes.table_properties import LOG_CLEANING
+from millrace.control.changes.table_properties import KeptFor, cleans_log, log_kept_for
 from millrace.control.log.checkpoints import whole_checkpoints
 from millrace.control.log.delta_log import COMMIT, versions_in
 from millrace.control.log.stored_tables import open_table
@@ -49,6 +49,8 @@ class LogHealth:
         expired: the names of the files of those versions.
         is_quiet: whether all commits are past the retention, so that Delta does not clean the log.
         most_after_checkpoint: the most commits that a reader should read after a checkpoint.
+        is_cleaned: whether Delta cleans it.
+        kept_for: for whom Millrace has set that it is not cleaned.
     """
 
     commits: int
@@ -59,6 +61,8 @@ class LogHealth:
     expired: Sequence[str] = ()
     is_quiet: bool = False
     most_after_checkpoint: int = _MOST_INTERVALS * _DELTAS_INTERVAL
+    is_cleaned: bool = True
+    kept_for: KeptFor = KeptFor.NOBODY
 
     @property
     def needs_checkpoint(self) -> bool:
@@ -113,7 +117,7 @@ def log_health(
     properties = delta.metadata().configuration
     cutoff = (now - stated_retention(properties, str(path), LOG_RETENTION_PROPERTY)).timestamp()
     young = [at for at in commits if files[f"{at:020d}{COMMIT}"].modified > cutoff]
-    bases = [0, *whole_checkpoints(files)] if properties.get(LOG_CLEANING, "true") == "true" else [0]
+    bases = [0, *whole_checkpoints(files)] if cleans_log(properties) else [0]
     oldest_kept = max(at for at in bases if at <= min([delta.version(), *young]))
     if _below(files, oldest_kept):
         needed = oldest_needed()
@@ -127,6 +131,8 @@ def log_health(
         expired=_below(files, oldest_kept),
         is_quiet=not young,
         most_after_checkpoint=_MOST_INTERVALS * int(properties.get(_INTERVAL, _DELTAS_INTERVAL)),
+        is_cleaned=cleans_log(properties),
+        kept_for=log_kept_for(properties),
     )
 
 

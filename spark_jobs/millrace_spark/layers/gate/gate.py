@@ -26,7 +26,7 @@ from millrace.control.log.batch import BatchSources
 from millrace.control.log.delta_log import EPOCH_START, commit_mark, read_commit, remaining_commits
 from millrace.control.log.stored_tables import open_table
 from millrace.control.log.streams import NONE, concurrency_of
-from millrace.control.maintenance.holding import keep_log
+from millrace.control.maintenance.holding import keep_held_log
 from millrace.control.repair.restoring import undo_refused
 from millrace.errors import RestoreError, TornLogError
 from millrace_spark.delta_io.reads import read_version
@@ -173,7 +173,7 @@ def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."
-    keep_log(spec.table, ops, args.run_id)
+    keep_held_log(spec.table, ops, args.run_id)
     ops.gates.publish(spec.table)
     return (
         f"The table was restored: version {winner.version} has the rows of version {winner.intent.sources.restores}. "

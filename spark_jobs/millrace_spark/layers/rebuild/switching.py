@@ -20,7 +20,7 @@ from millrace.control.ledger.resolution import resolve, winner_at
 from millrace.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import TABLE_ID, is_table, open_table
-from millrace.control.maintenance.holding import KEEPS_LOG
+from millrace.control.maintenance.holding import kept_log
 from millrace.errors import ConflictError, MillraceError
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.delta_io.row_writes import replace_where
@@ -166,7 +166,8 @@ def replace_rows(
         ConflictError: another writer committed in the meantime; nothing was replaced.
     """
     path, metadata = context.paths.table(intent.table), open_table(source, version=version).metadata()
-    kept = KEEPS_LOG if context.ops.holds.on(intent.table) else {}
+    in_use = open_table(path, without_files=True).metadata().configuration
+    kept = kept_log(in_use, is_held=bool(context.ops.holds.on(intent.table)))
     properties = {**metadata.configuration, **kept, TABLE_ID: intent.table_id}
     failure = None
     try:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from millrace.catalog import load_catalog
+from millrace.control.changes.table_properties import KeptFor, log_kept_for
+from millrace.control.leases.leases import Leases
+from millrace.control.leases.store import lakehouse_leases
+from millrace.control.maintenance import holding
+from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.ledger.delta_tables import append, create_table_of
+from tests.support.ledger.delta_tables import append, commit_file, create_table_of, judge, optimize
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
-ORDERS = "silver.orders"
+ORDERS, CLEANS_LOG = "silver.orders", "delta.enableExpiredLogCleanup"
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ def path(settings: Settings) -> Path:
 def cleans_log(path: Path) -> str | None:
     table = DeltaTable(str(path))
     assert table.protocol().min_reader_version == 1
-    return table.metadata().configuration.get("delta.enableExpiredLogCleanup")
+    return table.metadata().configuration.get(CLEANS_LOG)
 
 
 def test_nothing_of_a_held_table_is_deleted_until_its_last_hold_is_released(
@@ -66,8 +74,80 @@ def test_nothing_of_a_held_table_is_deleted_until_its_last_hold_is_released(
     assert lakehouse("hold", "release", "case-17", "--why", "closed").exit_code == 0
     assert (planned(), cleans_log(path)) == ([], "false"), "the audit still holds it"
     assert lakehouse("hold", "release", "audit", "--why", "done").exit_code == 0
-    assert (planned(), cleans_log(path), cleans_log(beside)) == (["vacuum"], "true", "true")
-    assert OpsTables(settings.paths).holds.active() == []
+    assert (planned(), OpsTables(settings.paths).holds.active()) == (["vacuum"], [])
+    assert cleans_log(path) == "false", "until the next maintenance, which knows the readers"
+    (path / "stray.parquet").unlink()
+    assert lakehouse("maintain").exit_code == 0
+    assert cleans_log(path) == cleans_log(beside) == "true"
+
+
+def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
+    lakehouse: Lakehouse, settings: Settings, path: Path
+) -> None:
+    DeltaTable(str(path)).alter.set_table_properties({CLEANS_LOG: "false"})
+    plan = lakehouse("maintain", "--plan", "--json")
+    assert [each["step"] for each in json.loads(plan.stdout)] == ["vacuum"], "somebody keeps the log, and no more"
+    assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
+    shutil.rmtree(str(settings.paths.ops("holds")))
+    assert "needs a person" in lakehouse("health", ORDERS).stdout
+    answer = lakehouse("maintain")
+    assert (answer.exit_code, answer.stderr.split("\n")[:2]) == (ExitCode.FAILED, [
+        f"{ORDERS}: VACUUM refused: the table itself says that it is held (millrace.log_kept_for), but ops.holds has "
+        "no such hold",
+        "Restore ops/holds from a backup, or set the hold again (lakehouse hold set), and release it if it has ended.",
+    ])  # fmt: skip
+    assert cleans_log(path) == "false"
+    assert (path / "stray.parquet").exists()
+    for arguments in (("set", "case-17", ORDERS), ("release", "case-17")):
+        assert lakehouse("hold", *arguments, "--why", "its end").exit_code == 0
+    assert [each["step"] for each in json.loads(lakehouse("maintain", "--plan", "--json").stdout)] == ["vacuum"]
+
+
+def test_the_log_of_a_table_is_kept_while_a_reader_is_in_danger(lakehouse: Lakehouse, settings: Settings) -> None:
+    spec = load_catalog(settings.tables).spec(ORDERS)
+    path = Path(str(settings.paths.table(ORDERS)))
+    create_table_of(spec, path)
+    certified = append(path)
+    judge(Path(str(settings.root)), spec, certified)
+    replaced = commit_file(path, append(path))
+    replaced.write_text(re.sub(r'"timestamp":\d+', '"timestamp":0', replaced.read_text()))
+    for _ in range(2):
+        answer = lakehouse("maintain", "--table", ORDERS)
+        assert answer.exit_code == ExitCode.FAILED
+        assert "VACUUM refused: readers of the certified version (version 1) would soon be cut off" in answer.stderr
+        assert (cleans_log(path), DeltaTable(str(path)).version()) == ("false", 3), "once"
+    DeltaTable(str(path)).create_checkpoint()
+    times = {file: file.stat().st_mtime for file in (path / "_delta_log").iterdir()}
+    for days, file in enumerate(sorted(times), 31):
+        os.utime(file, (times[file] - days * 86400,) * 2)
+    while append(path) < 11:
+        pass  # the tenth commit writes a checkpoint, and cleans the log
+    assert DeltaTable(str(path), version=certified).to_pyarrow_table().num_rows == 1
+    for file, time in times.items():
+        os.utime(file, (time, time))
+    judge(Path(str(settings.root)), spec, optimize(path))
+    assert lakehouse("maintain", "--table", ORDERS).exit_code == 0
+    assert cleans_log(path) == "true"
+
+
+@pytest.mark.parametrize("name", ["audit", "case-17"])
+def test_a_hold_that_is_set_while_one_is_released_holds(
+    settings: Settings, path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops, meanwhile = OpsTables(settings.paths), [True]
+    said = {"said_by": "ann", "why": "court order", "run_id": "test", "ops": ops}
+    hold_tables("case-17", [ORDERS], **said)
+
+    def leases_later(*args: Any) -> Leases:
+        """Set and release at once: the one ends before the other has the lease."""
+        if meanwhile and meanwhile.pop():
+            hold_tables("audit", [ORDERS], **said) if name == "audit" else release_hold("case-17", **said)
+        return lakehouse_leases(*args)
+
+    monkeypatch.setattr(holding, "lakehouse_leases", leases_later)
+    release_hold("case-17", **said) if name == "audit" else hold_tables("case-17", [ORDERS], **said)
+    assert ([hold.name for hold in ops.holds.active()], cleans_log(path)) == ([name], "false")
+    assert log_kept_for(DeltaTable(str(path)).metadata().configuration) is KeptFor.HOLDS
 
 
 def test_a_table_that_was_built_after_the_hold_keeps_its_log_from_the_next_maintenance_on(
