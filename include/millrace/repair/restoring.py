@@ -15,6 +15,7 @@ from millrace.control.leases.leases import Leases
 from millrace.control.ledger.repairs import RESTORE, DecidedRepair, RepairEvent
 from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import Repair, Stream, Winner
+from millrace.control.maintenance.holding import keep_held_log
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.interrupted import restore_token
 from millrace.control.repair.restoring import Restore, finish_restore
@@ -66,6 +67,7 @@ class RestoreRequest:
                 winner = self._begin(decided, run_id, token, catalog, ops)
             elif ops.ledger.closed_rows(winner) is None:
                 finish_restore(winner, ops)
+            keep_held_log(table, ops, run_id)
             if known := ops.repairs.decided(table, decided.id):
                 ops.repairs.record(RepairEvent.DONE, known, winner.intent.table_id, run_id, winner.version)
         ops.gates.publish(table)

@@ -24,7 +24,7 @@ from millrace.control.maintenance.plan import actions_of_run
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
 from millrace.disk_space import disk_full
-from millrace.errors import ExitCode, Outcome
+from millrace.errors import ExitCode, LeaseLostError, Outcome
 from millrace.paths import LakehousePaths
 from millrace.run_retention import delete_old_runs
 from millrace.settings import Settings
@@ -98,7 +98,8 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     One run does what a run of the DAG does, within the same bounds; the next run goes on. What tables keep for a short
     time only is deleted if `allow_deletes` names a person who allows it.
 
-    A wrong spec, and a table that cannot be measured, fail only their own table.
+    A wrong spec, a table that cannot be measured, and one whose lease is not free to keep its log, fail only their own
+    table.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
@@ -107,8 +108,13 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     measured = measure_tables(selection.catalog, selection.specs, settings)
     chosen, run_id = actions_of_run(measured.tables, is_allowed=bool(allow_deletes)), new_run_id(measured.at)
     ops = OpsTables(paths)
+    code = measured.code
     for each in measured.tables:
-        keep_log(each.health, ops, run_id)
+        try:
+            keep_log(each.health, ops, run_id)
+        except LeaseLostError as error:
+            show_problem(str(error))
+            code = worst([code, error.exit_code])
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
     asked = [action for table in measured.tables for action in table.actions if action.needs_approval]
@@ -120,7 +126,7 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     held_back = [each for each in measured.tables if each.health.in_danger or each.health.has_lost_hold]
     for each in held_back:
         show_problem(f"{each.table}: VACUUM refused: {each.reason}\n{each.health.way_out}")
-    code = worst([measured.code, ExitCode.FAILED if held_back else ExitCode.OK])
+    code = worst([code, ExitCode.FAILED if held_back else ExitCode.OK])
     if not chosen:
         return code
     common = _arguments(selection, settings, run_id, "maintenance")

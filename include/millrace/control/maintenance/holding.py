@@ -85,14 +85,12 @@ def keep_log(health: TableHealth, ops: OpsTables, run_id: str) -> None:
 
 
 def keep_held_log(table: str, ops: OpsTables, run_id: str) -> None:
-    """Keep the log of a held table after a restore, which brings back the properties of an old version.
+    """Keep the log of a held table after a restore, which brings the properties of the earlier version back, too.
 
-    Raises:
-        LeaseLostError: a writer held the lease of the table for too long.
+    The caller holds the lease of the table.
     """
-    if _holds_on(table, ops):
-        with _leases(ops, run_id).table(table):
-            _keep_for(KeptFor.HOLDS, table, ops, run_id)
+    if ops.holds.on(table):
+        _keep_for(KeptFor.HOLDS, table, ops, run_id)
 
 
 def kept_log(properties: Mapping[str, str], *, is_held: bool) -> dict[str, str]:

@@ -170,10 +170,10 @@ def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     try:
         with context.leases.table(spec.table):
             winner = undo_refused(refused, spec, args.interval, args.run_id, ops)
+            keep_held_log(spec.table, ops, args.run_id)
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."
-    keep_held_log(spec.table, ops, args.run_id)
     ops.gates.publish(spec.table)
     return (
         f"The table was restored: version {winner.version} has the rows of version {winner.intent.sources.restores}. "

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from deltalake import DeltaTable
 
 from millrace.catalog import load_catalog
+from millrace.contracts.spec.common_settings import ConflictSpec
 from millrace.control.changes.table_properties import KeptFor, log_kept_for
 from millrace.control.leases.leases import Leases
 from millrace.control.leases.store import lakehouse_leases
+from millrace.control.ledger.holds import HoldEvent
 from millrace.control.maintenance import holding
 from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
@@ -128,6 +131,22 @@ def test_the_log_of_a_table_is_kept_while_a_reader_is_in_danger(lakehouse: Lakeh
     judge(Path(str(settings.root)), spec, optimize(path))
     assert lakehouse("maintain", "--table", ORDERS).exit_code == 0
     assert cleans_log(path) == "true"
+
+
+def test_a_writer_that_does_not_end_stops_only_the_keeping_of_its_own_table_s_log(
+    lakehouse: Lakehouse, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops, catalog, tables = OpsTables(settings.paths), load_catalog(settings.tables), (ORDERS, "gold.revenue_daily")
+    for table in tables:
+        create_table_of(catalog.spec(table), Path(str(settings.paths.table(table))))
+    ops.holds.record(HoldEvent.SET, "case-17", tables, said_by="ann", why="court order")
+    monkeypatch.setattr(holding, "DEFAULT_CONFLICTS", ConflictSpec(wait_for_lease="1 seconds"))
+    with lakehouse_leases(settings.paths, "a writer", timedelta(seconds=1)).table(ORDERS):
+        answer = lakehouse("maintain")
+    assert answer.exit_code == ExitCode.CONFLICT
+    assert "a writer" in answer.stderr
+    kept = {table: cleans_log(Path(str(settings.paths.table(table)))) for table in tables}
+    assert kept == {ORDERS: None, "gold.revenue_daily": "false"}
 
 
 @pytest.mark.parametrize("name", ["audit", "case-17"])

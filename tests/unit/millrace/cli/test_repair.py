@@ -6,6 +6,7 @@ import json
 import shlex
 
 import pytest
+from deltalake import DeltaTable
 
 from millrace.errors import ExitCode
 from millrace.settings import Settings
@@ -39,6 +40,16 @@ def test_it_shows_what_changes_and_its_last_line_does_just_that(lakehouse: Lakeh
     answer = lakehouse(*shlex.split(command), "a wrong delete")
     assert "Readers use version 4." in answer.stdout.splitlines(), answer.stderr
     assert lakehouse("repair", "restore", ORDERS, "--to", "3").exit_code is ExitCode.BAD_INPUT
+
+
+def test_a_restore_of_a_held_table_keeps_its_log(lakehouse: Lakehouse, settings: Settings) -> None:
+    assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
+    [plan] = json.loads(lakehouse("repair", "restore", ORDERS, "--to", "1", "--json").stdout)
+    answer = lakehouse("repair", "restore", ORDERS, "--to", "1", "--execute", plan["id"], "--why", "a wrong delete")
+    assert answer.exit_code == 0, answer.stderr
+    table = DeltaTable(str(settings.paths.table(ORDERS)))
+    assert table.to_pyarrow_table().num_rows == 2
+    assert table.metadata().configuration["delta.enableExpiredLogCleanup"] == "false", "not as it was before the hold"
 
 
 def test_programs_get_all_of_it(lakehouse: Lakehouse) -> None:
