@@ -66,16 +66,24 @@ def hold_release(name: Name, why: Why) -> None:
 
 @hold.command("list")
 def hold_list(as_json: AsJson = False) -> None:
-    """List the holds: which tables, since when, by whom and why."""
+    """List the holds: which tables, since when, by whom and why; also which tables have lost theirs."""
+    from millrace.cli.catalog import command_catalog
     from millrace.cli.views import new_table
     from millrace.contracts.time_format import MINUTE
+    from millrace.control.changes.table_properties import LOG_KEPT_FOR
+    from millrace.control.maintenance.holding import lost_holds
     from millrace.control.ops_tables import OpsTables
     from millrace.settings import Settings
 
     settings = Settings()
-    holds = OpsTables(settings.paths).holds.active()
+    ops, known = OpsTables(settings.paths), command_catalog(settings.tables)
+    holds = ops.holds.active()
+    lost = [
+        f"{table} itself says that it is held ({LOG_KEPT_FOR}), but ops.holds has no such hold."
+        for table in lost_holds([*known.specs, *known.invalid], ops)
+    ]
     shown = new_table("hold", "table", "since", "by", "why")
     for each in holds:
         shown.add_row(each.name, each.table, f"{each.since:{MINUTE}}", each.said_by, each.why)
     remark = f"{counted(len({each.table for each in holds}), 'table is', 'tables are')} held"
-    show_listing(holds, lambda: shown, remark, *missing_root(settings.root), as_json=as_json)
+    show_listing(holds, lambda: shown, remark, *lost, *missing_root(settings.root), as_json=as_json)

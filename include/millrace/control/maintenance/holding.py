@@ -8,7 +8,7 @@ that it is held if `ops.holds` does not know it any more.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from deltalake import CommitProperties, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
@@ -93,6 +93,12 @@ def keep_held_log(table: str, ops: OpsTables, run_id: str) -> None:
         _keep_for(KeptFor.HOLDS, table, ops, run_id)
 
 
+def lost_holds(tables: Iterable[str], ops: OpsTables) -> list[str]:
+    """Return those of some tables that say themselves that they are held, though `ops.holds` knows of no hold."""
+    built = [table for table in tables if not ops.holds.on(table) and is_table(ops.paths.table(table))]
+    return [table for table in built if log_kept_for(_stored_properties(ops.paths.table(table))) is KeptFor.HOLDS]
+
+
 def kept_log(properties: Mapping[str, str], *, is_held: bool) -> dict[str, str]:
     """Return what stays of a table's properties when it is replaced: whether its log is kept, and for whom."""
     kept = {key: properties[key] for key in (LOG_CLEANING, LOG_KEPT_FOR) if key in properties}
@@ -114,9 +120,13 @@ def _keep_for(wanted: KeptFor, table: str, ops: OpsTables, run_id: str) -> None:
         return
     beside = beside_folders(table, identity(open_table(path, without_files=True)), ops.paths).values()
     for folder in (path, *filter(is_table, beside)):
-        stored = open_table(folder, without_files=True).metadata().configuration
+        stored = _stored_properties(folder)
         if _differs(log_kept_for(stored), wanted, is_cleaned=cleans_log(stored)):
             _set_properties(folder, _properties(wanted), run_id)
+
+
+def _stored_properties(path: LakePath) -> dict[str, str]:
+    return open_table(path, without_files=True).metadata().configuration
 
 
 def _properties(kept_for: KeptFor) -> dict[str, str]:

@@ -93,6 +93,9 @@ def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
     assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
     shutil.rmtree(str(settings.paths.ops("holds")))
     assert "needs a person" in lakehouse("health", ORDERS).stdout
+    listed = lakehouse("hold", "list", "--json")
+    assert listed.stdout == "[]\n"
+    assert f"{ORDERS} itself says that it is held (millrace.log_kept_for)" in listed.stderr
     answer = lakehouse("maintain")
     assert (answer.exit_code, answer.stderr.split("\n")[:2]) == (ExitCode.FAILED, [
         f"{ORDERS}: VACUUM refused: the table itself says that it is held (millrace.log_kept_for), but ops.holds has "

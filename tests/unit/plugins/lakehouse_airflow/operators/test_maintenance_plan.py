@@ -109,6 +109,7 @@ def test_a_reader_that_is_behind_and_tables_over_the_limit_of_airflow_are_tasks_
     planned = MaintenancePlanOperator(task_id="plan").execute(context)
     assert {"table": "bronze.orders", "job": "table_vacuum", "step": "vacuum is held back"} in planned
     assert [each["step"] for each in planned] == [*["not measured"] * 3, "vacuum is held back", "set properties"]
+    assert DeltaTable(str(path)).metadata().configuration["delta.enableExpiredLogCleanup"] == "false", "for the reader"
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
     assert [each["step"] for each in MaintenancePlanOperator(task_id="plan").execute(context)] == [
         "not measured", "not measured", "set properties",
