@@ -12,7 +12,6 @@ from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
-from millrace.control.changes.table_properties import LOG_CLEANING
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
@@ -105,7 +104,7 @@ def restore_target(
         cause = f"{table}: the table has features with which no restore can write it: {', '.join(foreign)}"
         raise RepairError(cause, f"Rebuild it from its sources: lakehouse rebuild {table}")
     _require_same_protocol(table, path, target, opened, ops)
-    _require_same_protection(table, table, target, ops)
+    _require_one_stream(table, target)
     if {*target.file_uris()} == {*opened.file_uris()}:
         raise RepairError(f"{table}: version {newest} has the rows of version {version} already", _hint(table))
     _require_files(table, path, target, opened, ops)
@@ -125,9 +124,7 @@ def restore_target(
     for name, folder in secondary_tables(table, position.table_id, ops.paths).items():
         before = secondary_target(folder, [intent.token for intent in later])
         if before is not None:
-            opened_before = open_table(folder, before)
-            _require_files(name, folder, opened_before, open_table(folder), ops)
-            _require_same_protection(table, name, opened_before, ops)
+            _require_files(name, folder, open_table(folder, before), open_table(folder), ops)
             secondary[name] = before
     return RestoreTarget(spec, position.table_id, newest, version, certificate, later, secondary)
 
@@ -153,17 +150,11 @@ def _require_same_protocol(table: str, path: LakePath, target: DeltaTable, newes
     raise RepairError(cause, _nearest(table, path, next(changes, target.version()), ops))
 
 
-def _require_same_protection(table: str, name: str, target: DeltaTable, ops: OpsTables) -> None:
-    """Require that the properties that come back with a version neither end a hold nor give the table streams."""
-    properties, holds = target.metadata().configuration, ops.holds.on(table)
-    if CONCURRENT_BY in properties:
+def _require_one_stream(table: str, target: DeltaTable) -> None:
+    """Require that the properties that come back with a version do not give the table streams of its sources."""
+    if CONCURRENT_BY in target.metadata().configuration:
         cause = f"{table}: version {target.version()} is from before concurrent_by was removed"
         raise RepairError(cause, f"Restore a later version. {_hint(table)}")
-    if holds and properties.get(LOG_CLEANING) != "false":
-        cause = f"{table}: {holds[0].name} holds it since after version {target.version()} of {name}, and would end"
-        raise RepairError(
-            cause, f"Release it (lakehouse hold release {holds[0].name}), restore the table, and hold it again."
-        )
 
 
 def _protocol(table: DeltaTable) -> tuple[int, int, frozenset[str], frozenset[str]]:

@@ -23,7 +23,6 @@ from millrace.control.ledger.repairs import Repairs
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Repair, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
-from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
 from millrace.control.repair.interrupted import interrupted_restores
@@ -228,15 +227,6 @@ def test_a_table_with_streams_is_not_restored(shop: Lakehouse) -> None:
     several = replace(request, spec=request.spec.model_copy(update={"concurrent_by": "interval"}))
     with pytest.raises(RepairError, match="concurrent_by cannot be restored"):
         plan_id(shop, several)
-
-
-def test_a_restore_does_not_end_a_hold(shop: Lakehouse) -> None:
-    hold = {"said_by": "ann", "why": "court order 4", "run_id": "run"}
-    hold_tables("case-17", [SILVER], ops=OpsTables(shop.paths), **hold)
-    with pytest.raises(RepairError, match="case-17 holds it since after version 1"):
-        plan_id(shop, asked(shop, 1))
-    release_hold("case-17", ops=OpsTables(shop.paths), **hold)
-    assert plan_id(shop, asked(shop, 1))
 
 
 def test_the_files_of_undone_batches_are_shown_and_loadable_again(shop: Lakehouse) -> None:
