@@ -41,6 +41,7 @@ class Target:
     rows: dict[str, State] = field(default_factory=dict)
     deleted: dict[str, State] = field(default_factory=dict)
     applied: int = 0
+    factors: dict[str, int] = field(default_factory=dict)
 
     def merge(self, spark: SparkSession, batch: Sequence[Event]) -> None:
         latest = C.latest_per_key(with_order(spark, batch, self.factor), ["key"])
@@ -52,7 +53,7 @@ class Target:
 
     def _apply(self, key: str, action: str, state: State, *, is_delete: bool) -> None:
         if action in (C.INSERT, C.UPDATE):
-            self.rows[key] = state
+            self.rows[key], self.factors[key] = state, self.factor
         elif action == C.DELETE:
             del self.rows[key]
         if is_delete:
@@ -60,7 +61,7 @@ class Target:
         self.applied += action in C.CHANGES
 
     def _tied_by(self, batch: Sequence[Event]) -> set[str]:
-        """The keys whose greatest sequence leaves several states behind, in the batch or with the stored state."""
+        """The keys of whose greatest sequence there are several events, in the batch or with the stored one."""
         tied = set()
         for key in {event.key for event in batch}:
             last = max(event.seq for event in batch if event.key == key)
@@ -69,7 +70,7 @@ class Target:
             stored += [(self.rows[key], self.rows[key][3])] if key in self.rows else []
             newest = max(stored, key=lambda pair: pair[0][:2], default=None)
             if newest and newest[0][0] == last:
-                left.add(None if newest[1] is None else newest[1] // self.factor)
+                left.add(None if newest[1] is None else newest[1] // self.factors[key])
             if len(left) > 1:
                 tied.add(key)
         return tied
