@@ -41,7 +41,7 @@ class StoredVersion:
         """
         try:
             return open_table(self.path, self.version)
-        except DeltaError as error:
+        except (DeltaError, OverflowError) as error:  # no table has a version of more than 64 bits
             # delta-rs finds no table either where it only finds no log of the version.
             if (newest := latest_version(self.path)) < 0:
                 raise UnknownNameError(f"there is no table at {self.path}") from error

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from millrace.catalog import Catalog
     from millrace.control.ops_tables import OpsTables
+    from millrace.repair.restore_plan import RestorePlan
     from millrace.repair.restoring import RestoreRequest
 
 
@@ -36,7 +37,8 @@ class RepairApprovalOperator(SecondPersonApprovalOperator):
             AirflowFailException: the table cannot be restored so; the message says what would help.
         """
         try:
-            return _question(context, *_asked(context))
+            asked, catalog, ops = _asked(context)
+            return _question(context, asked.plan(catalog, ops))
         except (SpecError, RepairError) as error:
             raise AirflowFailException(str(error)) from None
 
@@ -65,11 +67,9 @@ class TableRepairOperator(BaseOperator):
             table, run_id = asked.spec.table, context["run_id"]
             repair = ops.repairs.of_run(table, run_id)
             if repair is None:
-                plan_id = asked.plan(catalog, ops).id
-                who = (
-                    f"{_asked_by(context)}, approved by {approved_by(context, _question(context, asked, catalog, ops))}"
-                )
-                repair = Repair(id=plan_id, said_by=who, why=str(context["params"]["why"]))
+                plan = asked.plan(catalog, ops)
+                who = f"{_asked_by(context)}, approved by {approved_by(context, _question(context, plan))}"
+                repair = Repair(id=plan.id, said_by=who, why=str(context["params"]["why"]))
             leases = lakehouse_leases(ops.paths, run_id, asked.spec.conflicts.wait_for_lease)
             winner = asked.execute(repair, run_id, catalog, ops, leases)
         except (SpecError, RepairError) as error:
@@ -94,10 +94,10 @@ def _asked(context: Context) -> tuple[RestoreRequest, Catalog, OpsTables]:
     return asked_restore(form["table"], str(form["to"]), catalog, settings.paths, no_reload=no_reload), catalog, ops
 
 
-def _question(context: Context, asked: RestoreRequest, catalog: Catalog, ops: OpsTables) -> Question:
+def _question(context: Context, plan: RestorePlan) -> Question:
     from millrace.repair.plan_text import plan_lines
 
-    plan, form = asked.plan(catalog, ops), context["params"]
+    form = context["params"]
     body = (
         quoted("\n".join(plan_lines(plan, has_keys=prepare_process().questions_have_values))),
         f"The plan is {quoted(plan.id)}, the Delta table {quoted(plan.table_id)}",

@@ -158,6 +158,21 @@ def test_what_cannot_be_searched_is_not_erased(lakehouse: Lakehouse, shop: Setti
     assert lakehouse(*command).exit_code == 0
 
 
+def test_what_vacuum_never_deletes_is_stored_and_what_a_hold_keeps_has_no_date(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path
+) -> None:
+    (subjects := tmp_path / "subjects").write_text(f"{SUBJECT}\n")
+    put(Path(str(shop.paths.table("silver.orders"))) / "_tmp/part.json", SUBJECT)
+    command = ("erase", "find", "customer", "--subjects", str(subjects), "--json")
+    before, after = {}, {}
+    for found in (before, after):
+        [answer] = json.loads(lakehouse(*command).stdout)
+        found |= {(each["name"], each["part"]): each["due"] for each in answer["places"]}
+        assert lakehouse("hold", "set", "case-17", "silver.orders", "--why", "court order").exit_code == 0
+    older, hidden = ("silver.orders", "older versions"), ("silver.orders", "files")
+    assert (bool(before[older]), after[older], before[hidden]) == (True, None, None)
+
+
 def test_a_file_that_is_written_during_the_search_is_searched(
     lakehouse: Lakehouse, shop: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

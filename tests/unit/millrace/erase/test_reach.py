@@ -18,6 +18,7 @@ SILVER = silver_document(
         "number": {"from": "cast(buyer AS bigint)", "type": "bigint"},
         "initial": {"from": "left(buyer, 1)", "type": "string"},
         "letter": {"from": "upper(left(buyer, 1))", "type": "string"},
+        "hashed": {"from": "cast(md5(buyer) AS string)", "type": "string"},
         "seller": {"from": "order_id", "type": "string"},
     },
     subject_keys={"seller": "customer"},
@@ -43,7 +44,7 @@ def test_keys_are_followed_through_names_casts_and_layers_and_what_is_computed_f
     assert list(found) == ["bronze.orders", "silver.orders", "gold.by_client", "gold.by_letter", "gold.by_day"]
     assert found["bronze.orders"] == Reach(("buyer",), ("who.id",))
     silver = found["silver.orders"]
-    assert (silver.keys, list(silver.computed)) == (("client", "number", "seller"), ["letter"])
+    assert (silver.keys, list(silver.computed)) == (("client", "number", "seller"), ["letter", "hashed"])
     assert found["gold.by_client"].keys == ("client",)
     by_letter = found["gold.by_letter"]
     assert (by_letter.keys, by_letter.computed) == ((), {"initial": "letter", "last": "max(o.client)"})

@@ -255,8 +255,9 @@ def test_no_value_of_a_restricted_column_is_in_the_result(tmp_path: Path) -> Non
 
 def test_a_version_that_cannot_be_read_names_the_nearest_whole_one(tmp_path: Path) -> None:
     *_, newest = versions = _write(tmp_path, *(_orders((1, f"{at}.00", "a")) for at in range(5)))
-    with pytest.raises(UnknownNameError, match=r"has no version 9\nThe newest version is 4\.$"):
-        table_difference(versions[0], StoredVersion(tmp_path, 9))
+    for version in (9, 10**20):
+        with pytest.raises(UnknownNameError, match=rf"has no version {version}\nThe newest version is 4\.$"):
+            table_difference(versions[0], StoredVersion(tmp_path, version))
     with pytest.raises(UnknownNameError, match=r"^there is no table at"):
         table_difference(StoredVersion(tmp_path / "other", 0), newest)
     for gone in versions[1:4:2]:
