@@ -70,7 +70,7 @@ def hold_list(as_json: AsJson = False) -> None:
     from millrace.cli.catalog import command_catalog
     from millrace.cli.views import new_table
     from millrace.contracts.time_format import MINUTE
-    from millrace.control.changes.table_properties import LOG_KEPT_FOR
+    from millrace.control.maintenance.health import LOST_HOLD
     from millrace.control.maintenance.holding import lost_holds
     from millrace.control.ops_tables import OpsTables
     from millrace.settings import Settings
@@ -78,10 +78,7 @@ def hold_list(as_json: AsJson = False) -> None:
     settings = Settings()
     ops, known = OpsTables(settings.paths), command_catalog(settings.tables)
     holds = ops.holds.active()
-    lost = [
-        f"{table} itself says that it is held ({LOG_KEPT_FOR}), but ops.holds has no such hold."
-        for table in lost_holds([*known.specs, *known.invalid], ops)
-    ]
+    lost = [f"{table}: {LOST_HOLD}." for table in lost_holds([*known.specs, *known.invalid], ops)]
     shown = new_table("hold", "table", "since", "by", "why")
     for each in holds:
         shown.add_row(each.name, each.table, f"{each.since:{MINUTE}}", each.said_by, each.why)

@@ -16,6 +16,7 @@ from millrace.control.changes.spec_changes import Effect
 from millrace.control.changes.table_diff import changes_since
 from millrace.control.gates.result import GateResult
 from millrace.control.log.batch import Winner
+from millrace.control.maintenance.health import AFTER_LOST_HOLD, LOST_HOLD
 from millrace.control.ops_tables import OpsTables
 from millrace.overview.failures import failure_cause, failure_message, failure_way_out
 from millrace.overview.observations import failure_without_values
@@ -26,6 +27,7 @@ from millrace.specs.invalid_spec import InvalidSpec
 class Trouble(StrEnum):
     """The kind of trouble, the worst first."""
 
+    INTERRUPTED = "repair interrupted"
     WRONG_SPEC = Condition.WRONG_SPEC.value
     REFUSED = Condition.REFUSED.value
     FAILED = Condition.FAILED.value
@@ -50,6 +52,8 @@ class Remedy(StrEnum):
     REPLAY = "work the quarantine"
     DELIVER = "have the files delivered again"
     MAINTAIN = "look at the maintenance"
+    STORAGE = "look at the storage"
+    REPAIR = "look at the repairs"
 
 
 _KINDS = list(Trouble)
@@ -111,6 +115,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         cause = f"{problem.file.name}, line {problem.line}: {key}{problem.message}"
         yield Attention(table, Trouble.WRONG_SPEC, cause, Remedy.FIX_SPEC, problem.fix)
         return
+    yield from _interrupted_repairs(table)
     if refused := table.refusal:
         # A person may let the newest refused version pass only: it contains those refused before it.
         last = table.verdicts.upto if table.verdicts else refused.version
@@ -156,6 +161,9 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.has_far_too_many_files and table.measures:
         cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
         yield Attention(table, Trouble.HEALTH, cause, Remedy.MAINTAIN)
+    if table.questions.has_lost_hold:
+        cause = f"VACUUM is refused: {LOST_HOLD}"
+        yield Attention(table, Trouble.HEALTH, cause, Remedy.STORAGE, AFTER_LOST_HOLD, subjects=("hold",))
     yield from _endangered_readers(table, now)
 
 
@@ -198,6 +206,13 @@ def refusal_cause(refused: GateResult) -> str:
         return about
     others = f"; and {len(failed) - 1} more failed" if failed[1:] else ""
     return f"{about}: {failure_without_values(failed[0])}{others}"
+
+
+def _interrupted_repairs(table: TableOverview) -> Iterator[Attention]:
+    for repair in table.questions.repairs:
+        way_out = f"It goes on with `{repair.command}`, or as soon as the task of its run in table_repair is cleared."
+        subjects = (repair.repair.id,)
+        yield Attention(table, Trouble.INTERRUPTED, repair.interruption, Remedy.REPAIR, way_out, subjects=subjects)
 
 
 def _given_up_files(table: TableOverview) -> Iterator[Attention]:

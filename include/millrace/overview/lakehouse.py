@@ -21,8 +21,12 @@ from millrace.control.ledger.new_columns import OPEN
 from millrace.control.ledger.ops_table import OpsSize
 from millrace.control.ledger.states.recent_batches import MOST_BATCHES
 from millrace.control.ledger.states.table_state import AllStates, TableState
+from millrace.control.maintenance.health import StorageState
+from millrace.control.maintenance.health_days import HealthDays
+from millrace.control.maintenance.holding import lost_holds
 from millrace.control.maintenance.retention import CERTIFIED_READERS, Reader
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.interrupted import interrupted
 from millrace.control.storage.read_cache import cached_reads
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.overview_from_state import holds_at, overview_of
@@ -91,8 +95,9 @@ class LakehouseReader:
         with self._lock:
             catalog, states = self._catalog.read(), self._states.read()
         with self.ledger() as ops:
-            asked = ops.deletes.tables() | ops.new_columns.tables()
-            questions = {table: _questions(table, ops) for table in asked}
+            asked = ops.deletes.tables() | ops.new_columns.tables() | ops.repairs.tables()
+            asked |= {table for table, state in states.items() if _storage_needs_person(state)}
+            questions = {table: _questions(table, states.get(table, _NO_STATE), ops) for table in asked}
         tables = _tables(catalog)
         failures = failed(tables)
         facts = {
@@ -117,10 +122,11 @@ class LakehouseReader:
         spec = catalog.invalid.get(table) or catalog.specs.get(table)
         if spec is None:
             return None
+        state = self._states.read_one(table)
         with self.ledger() as ops:
-            questions = _questions(table, ops)
+            questions = _questions(table, state, ops)
         failures = failed([table]).get(table, ())
-        overview = overview_of(spec, self._states.read_one(table), questions, failures, now)
+        overview = overview_of(spec, state, questions, failures, now)
         readers = [
             each for each in (*catalog.specs.values(), *catalog.invalid.values()) if table in each.upstream_tables
         ]
@@ -129,8 +135,19 @@ class LakehouseReader:
         )
 
 
-def _questions(table: str, ops: OpsTables) -> Questions:
-    return Questions(ops.deletes.pending_deletes(table), ops.new_columns.of(table, *OPEN))
+def _questions(table: str, state: TableState, ops: OpsTables) -> Questions:
+    return Questions(
+        ops.deletes.pending_deletes(table),
+        ops.new_columns.of(table, *OPEN),
+        interrupted([table], ops),
+        has_lost_hold=_storage_needs_person(state) and bool(lost_holds([table], ops)),
+    )
+
+
+def _storage_needs_person(state: TableState) -> bool:
+    """Return whether maintenance has last found something that only a person can mend, for which a log is opened."""
+    days = state.part(HealthDays)
+    return bool(days and days.newest and days.newest.storage is StorageState.NEEDS_PERSON)
 
 
 def _tables(catalog: Catalog) -> list[str]:

@@ -88,6 +88,8 @@ def restore_target(
         cause = f"{table}: only a bronze table can leave out what its undone batches had read"
         raise RepairError(cause, "Its next run reads its sources again: restore or correct these first.")
     newest = latest_version(path)
+    if version == newest:
+        raise RepairError(f"{table}: version {version} is the newest already", _hint(table))
     if not 0 <= version < newest:
         raise RepairError(f"{table} has no version {version} to go back to: its newest is {newest}", _hint(table))
     opened, target = open_table(path, newest), _opened(table, path, version, ops)

@@ -12,6 +12,7 @@ from lakehouse_airflow.ui.links import (
     MAINTENANCE_DAG_ID,
     OVERRIDE_DAG_ID,
     REBUILD_DAG_ID,
+    REPAIR_DAG_ID,
     REPLAY_DAG_ID,
     REQUIRED_ACTIONS,
     VACUUM_DAG_ID,
@@ -59,7 +60,7 @@ FORMS = {
 }
 """Action -> the DAG whose form carries it out."""
 
-_TABS = {Remedy.FIX_SPEC: "spec", Remedy.DELIVER: "files", Remedy.RUN: "versions"}
+_TABS = {Remedy.FIX_SPEC: "spec", Remedy.DELIVER: "files", Remedy.RUN: "versions", Remedy.STORAGE: "storage"}
 """Action -> the tab of the table that says more about it; the last one if Airflow knows no DAG of the table."""
 
 APPROVALS = (Remedy.OVERRIDE, Remedy.ALLOW_DELETES, Remedy.REBUILD)
@@ -92,6 +93,8 @@ def action_path(item: Attention, dags: Mapping[str, Sequence[str]]) -> str:
         return task_path(item.table.failed[0])
     if item.action is Remedy.MAINTAIN:
         return dag_path(MAINTENANCE_DAG_ID)
+    if item.action is Remedy.REPAIR:
+        return dag_path(REPAIR_DAG_ID)
     of_table = dags.get(item.table.table, ())
     if item.action is Remedy.RUN and of_table:
         return dag_path(item.table.spec.domain if item.table.spec.domain in of_table else of_table[0])

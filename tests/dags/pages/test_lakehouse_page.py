@@ -6,6 +6,7 @@ import gc
 import re
 from contextlib import ExitStack
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from airflow.models.dagrun import DagRun
@@ -16,12 +17,18 @@ from sqlalchemy.orm import Session
 
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_AT_ONCE
-from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
+from lakehouse_airflow.ui.links import dag_path, lakehouse_path, table_path, trigger_path
 from millrace.alerts.down_servers import DownServer, DownServers
+from millrace.catalog import load_catalog
 from millrace.clock import utc_now
+from millrace.contracts.restricted import NOTHING_RESTRICTED
+from millrace.control.leases.store import lakehouse_leases
+from millrace.control.ledger.repairs import RepairEvent, Repairs
 from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import Repair
 from millrace.control.ops_tables import OpsTables
 from millrace.overview.lakehouse import LakehouseReader
+from millrace.repair.restoring import RestoreRequest
 from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
@@ -104,6 +111,36 @@ def test_what_somebody_has_asked_for_leads_to_the_question(server: TestClient, d
     for run in database.scalars(select(DagRun).where(DagRun.dag_id == "gate_override")):
         database.delete(run)
     database.commit()
+
+
+def test_an_interrupted_restore_stands_above_all_that_needs_a_person(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings().absolute()
+    catalog, ops = load_catalog(settings.tables), OpsTables(settings.paths)
+    request = RestoreRequest(catalog.spec("bronze.orders"), 1, False, NOTHING_RESTRICTED)
+    decided = Repair(id=request.plan(catalog, ops).id, said_by=EVIL, why=EVIL)
+    record = Repairs.record
+
+    def record_and_die(repairs: Repairs, *event: Any) -> None:
+        record(repairs, *event)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Repairs, "record", record_and_die)
+    leases = lakehouse_leases(settings.paths, "run", timedelta(seconds=5))
+    with pytest.raises(KeyboardInterrupt):
+        request.execute(decided, "run", catalog, ops, leases)
+    monkeypatch.undo()
+    page = show(server, PAGE)
+    page.require_own_html()
+    told = f"repair interrupted owner shop-data a restore that {EVIL} decided was interrupted"
+    assert page.words.index("bronze.orders repair interrupted") < page.words.index("bronze.wrong wrong spec")
+    assert told in page.words
+    assert f"lakehouse repair restore bronze.orders --to 1 --execute {decided.id} --why ..." in page.words
+    assert dag_path("table_repair") in page.links
+    [known] = ops.repairs.open(["bronze.orders"])
+    ops.repairs.record(RepairEvent.DONE, known, "", "run")
+    assert "repair interrupted" not in show(server, PAGE).words
 
 
 def test_a_page_loads_nothing_from_elsewhere_and_no_text_of_a_person_becomes_html(server: TestClient) -> None:

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, TableFeatures
 
 from millrace.catalog import Catalog, load_catalog
+from millrace.clock import utc_now
 from millrace.contracts.job.requests import RebuildRequest
 from millrace.contracts.restricted import NOTHING_RESTRICTED
 from millrace.control.gates.gates import Gates
@@ -27,6 +28,8 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
 from millrace.control.repair.interrupted import interrupted_restores
 from millrace.errors import RepairError
+from millrace.overview.attention import Trouble, attention_needed
+from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.reading.certified import certified
 from millrace.repair.restore_plan import Downstream
 from millrace.repair.restoring import RestoreRequest
@@ -162,6 +165,10 @@ def test_a_restore_that_died_at_any_step_is_ended_by_the_same_command(filled: La
         assert interrupted == [f"{BRONZE}: a restore that ann decided was interrupted; it goes on with: {command}"] * (
             not is_closed
         ), name
+        reader = LakehouseReader(shop.paths, shop.folder / "tables")
+        needed = attention_needed(reader.read(utc_now(), no_failed_tasks), utc_now())
+        told = [(Trouble.INTERRUPTED, "a restore that ann decided was interrupted", True)] * (not is_closed)
+        assert [(item.kind, item.cause, command in item.way_out) for item in needed[:1]] == told, name
         winner = execute(shop, request, shown)
         assert (winner.version, latest_version(shop.paths.table(BRONZE))) == (4, 4), name
         assert certified(BRONZE, shop.paths.root).version == 4, name
@@ -193,6 +200,7 @@ def test_what_cannot_be_restored_is_refused_with_what_would_help(shop: Lakehouse
 
     path = shop.paths.table(SILVER)
     assert "has no version 7" in refusal(7)
+    assert "version 3 is the newest already" in refusal(3)
     assert "only a bronze table can leave out" in refusal(1, no_reload=True)
     assert "version 0 was never certified" in refusal(0)
     assert "is version 1." in refusal(0)

@@ -5,6 +5,7 @@ Only the log of a table tells whether a repair was made: the commit carries its 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,6 +61,16 @@ class DecidedRepair:
     shown: str
     version: int
 
+    @property
+    def command(self) -> str:
+        """The command that does exactly this, or goes on with it."""
+        return f"{json.loads(self.shown)['command']} --why ..."
+
+    @property
+    def interruption(self) -> str:
+        """That it was interrupted, in words."""
+        return f"a {self.action} that {self.repair.said_by} decided was interrupted"
+
 
 class Repairs:
     """Reads and writes `ops.repairs` of one lakehouse."""
@@ -96,9 +107,13 @@ class Repairs:
         known = self.decided(table, rows[-1]["repair"]) if rows else None
         return known.repair if known else None
 
+    def tables(self) -> set[str]:
+        """Return the tables of which a repair was ever decided."""
+        return self._events.tables()
+
     def open(self, tables: Iterable[str]) -> list[DecidedRepair]:
         """Return the repairs of some tables that were decided, and not completed."""
-        known = self._events.tables()
+        known = self.tables()
         found = list[DecidedRepair]()
         for table in (table for table in tables if table in known):
             done = {each.repair.id for each in self._with(table, RepairEvent.DONE)}

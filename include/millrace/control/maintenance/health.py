@@ -47,6 +47,13 @@ _READER_VERSION = 1
 """The reader version of Delta that all readers of the tables of Millrace have."""
 
 
+LOST_HOLD = f"the table itself says that it is held ({LOG_KEPT_FOR}), but ops.holds has no such hold"
+AFTER_LOST_HOLD = (
+    "Restore ops/holds from a backup, or set the hold again (lakehouse hold set), and release it if it has ended."
+)
+"""What is wrong if the ledger has lost a hold, and what helps."""
+
+
 class StorageState(StrEnum):
     """The state of a table's storage, the best first."""
 
@@ -153,7 +160,7 @@ class TableHealth:
         """Why VACUUM deletes nothing of the table, each in one line; empty if nothing holds it back."""
         reasons = [hold.words for hold in self.holds]
         if self.has_lost_hold:
-            reasons.append(f"the table itself says that it is held ({LOG_KEPT_FOR}), but ops.holds has no such hold")
+            reasons.append(LOST_HOLD)
         if self.in_danger:
             reasons.append(f"{', '.join(map(str, self.in_danger))} would soon be cut off")
         return reasons
@@ -162,8 +169,7 @@ class TableHealth:
     def way_out(self) -> str:
         """What lets VACUUM delete again, if something holds it back."""
         if self.has_lost_hold:
-            again = "set the hold again (lakehouse hold set), and release it if it has ended"
-            return f"Restore ops/holds from a backup, or {again}."
+            return AFTER_LOST_HOLD
         release = "Release the hold (lakehouse hold release)" if self.holds else ""
         behind = "run what is behind, or get the refused newer versions past their gate" if self.in_danger else ""
         way_out = "; ".join(filter(None, (release, behind)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 
+from millrace.control.ledger.repairs import DecidedRepair
 from millrace.control.log.batch import Intent, Winner
 from millrace.control.log.delta_log import read_commit
 from millrace.control.ops_tables import OpsTables
@@ -13,17 +13,21 @@ from millrace.control.ops_tables import OpsTables
 
 def interrupted_restores(tables: Iterable[str], ops: OpsTables) -> list[str]:
     """Return a line for each restore of some tables that was decided, and then interrupted: it can go on."""
-    lines = list[str]()
-    for decided in ops.repairs.open(tables):
-        commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
-        if commit and commit.metadata.get("token") != restore_token(decided.table, decided.repair.id):
-            continue  # another commit came first, so that nothing was restored
-        if commit and ops.ledger.closed_rows(Winner(Intent.model_validate(commit.metadata), commit.version)):
-            continue  # the next run of the table has ended it
-        command = json.loads(decided.shown)["command"]
-        said = f"a restore that {decided.repair.said_by} decided was interrupted"
-        lines.append(f"{decided.table}: {said}; it goes on with: {command} --why ...")
-    return lines
+    open_ = interrupted(tables, ops)
+    return [f"{each.table}: {each.interruption}; it goes on with: {each.command}" for each in open_]
+
+
+def interrupted(tables: Iterable[str], ops: OpsTables) -> list[DecidedRepair]:
+    """Return the restores of some tables that were decided, and then interrupted."""
+    return [decided for decided in ops.repairs.open(tables) if _can_go_on(decided, ops)]
+
+
+def _can_go_on(decided: DecidedRepair, ops: OpsTables) -> bool:
+    commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
+    if commit and commit.metadata.get("token") != restore_token(decided.table, decided.repair.id):
+        return False  # another commit came first, so that nothing was restored
+    # The next run of the table may have ended it.
+    return not (commit and ops.ledger.closed_rows(Winner(Intent.model_validate(commit.metadata), commit.version)))
 
 
 def restore_token(table: str, repair: str) -> str:

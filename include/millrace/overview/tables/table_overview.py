@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from millrace.control.gates.result import GateResult, Override
 from millrace.control.gates.verdicts import Verdicts
 from millrace.control.ledger.deletes import Deletes
 from millrace.control.ledger.new_columns import NewColumn
+from millrace.control.ledger.repairs import DecidedRepair
 from millrace.control.ledger.states.contention import Contention
 from millrace.control.ledger.states.failed_files import FailedFiles
 from millrace.control.ledger.states.measures import Measures
@@ -31,15 +32,19 @@ from millrace.specs.invalid_spec import InvalidSpec
 
 @dataclass(frozen=True)
 class Questions:
-    """What runs have asked about a table and nobody has answered.
+    """What waits for a person, by the ledger.
 
     Attributes:
         deletes: deletes that need an approval.
         columns: fields of records without a declared column.
+        repairs: repairs that were interrupted.
+        has_lost_hold: whether the table says that it is held, though the ledger knows of no hold.
     """
 
     deletes: Sequence[Deletes] = ()
     columns: Sequence[NewColumn] = ()
+    repairs: Sequence[DecidedRepair] = ()
+    has_lost_hold: bool = False
 
 
 def still_open(questions: Questions, spec: AnySpec, streams: Streams | None) -> Questions:
@@ -51,7 +56,7 @@ def still_open(questions: Questions, spec: AnySpec, streams: Streams | None) -> 
         if not any((sources.ranges.get(deletes.source) or (None, -1))[1] >= deletes.source_version for sources in read)
     ]
     asks = isinstance(spec, BronzeSpec) and spec.needs_column_approval
-    return Questions(deletes, questions.columns if asks else ())
+    return replace(questions, deletes=deletes, columns=questions.columns if asks else ())
 
 
 class Condition(StrEnum):

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from millrace.catalog import load_catalog
+from millrace.clock import utc_now
 from millrace.contracts.spec.common_settings import ConflictSpec
 from millrace.control.changes.table_properties import KeptFor, log_kept_for
 from millrace.control.leases.leases import Leases
@@ -23,6 +24,8 @@ from millrace.control.maintenance import holding
 from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import ExitCode
+from millrace.overview.attention import Attention, Remedy, Trouble, attention_needed
+from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.ledger.delta_tables import append, commit_file, create_table_of, judge, optimize
@@ -95,7 +98,7 @@ def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
     assert "needs a person" in lakehouse("health", ORDERS).stdout
     listed = lakehouse("hold", "list", "--json")
     assert listed.stdout == "[]\n"
-    assert f"{ORDERS} itself says that it is held (millrace.log_kept_for)" in listed.stderr
+    assert f"{ORDERS}: the table itself says that it is held (millrace.log_kept_for)" in listed.stderr
     answer = lakehouse("maintain")
     assert (answer.exit_code, answer.stderr.split("\n")[:2]) == (ExitCode.FAILED, [
         f"{ORDERS}: VACUUM refused: the table itself says that it is held (millrace.log_kept_for), but ops.holds has "
@@ -104,9 +107,18 @@ def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
     ])  # fmt: skip
     assert cleans_log(path) == "false"
     assert (path / "stray.parquet").exists()
+    [item] = needed(settings)
+    assert (item.table.table, item.kind, item.action) == (ORDERS, Trouble.HEALTH, Remedy.STORAGE)
+    assert item.cause.startswith("VACUUM is refused: the table itself says that it is held (millrace.log_kept_for)")
     for arguments in (("set", "case-17", ORDERS), ("release", "case-17")):
         assert lakehouse("hold", *arguments, "--why", "its end").exit_code == 0
+        assert needed(settings) == [], "at once, before the next maintenance has measured it"
     assert [each["step"] for each in json.loads(lakehouse("maintain", "--plan", "--json").stdout)] == ["vacuum"]
+
+
+def needed(settings: Settings) -> list[Attention]:
+    tables = LakehouseReader(settings.paths, settings.tables).read(utc_now(), no_failed_tasks)
+    return attention_needed(tables, utc_now())
 
 
 def test_the_log_of_a_table_is_kept_while_a_reader_is_in_danger(lakehouse: Lakehouse, settings: Settings) -> None:
