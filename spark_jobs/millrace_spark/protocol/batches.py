@@ -46,11 +46,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a batch will read: its pinned sources and, for bronze, the files; `lease` is held while it is written."""
+    """What a batch will read.
+
+    Attributes:
+        sources: its pinned sources.
+        files: the landing files, for bronze.
+        lease: held while the batch is written.
+        token: the token of the attempt; by default a random one. Who resumes a batch with a known token finds it.
+    """
 
     sources: BatchSources
     files: tuple[FileFact, ...] = ()
     lease: AbstractContextManager[object] = field(default_factory=nullcontext, compare=False)
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -257,7 +265,7 @@ class BatchWriter:
             table_id=position.table_id,
             stream=self._request.stream.name,
             batch_seq=position.next_seq,
-            token=new_token(),
+            token=plan.token or new_token(),
             interval_start=self._request.interval.start,
             interval_end=self._request.interval.end,
             run_id=self._request.run_id,

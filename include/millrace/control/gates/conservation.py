@@ -6,6 +6,7 @@ from millrace.contracts.job.report import RowCounts
 from millrace.contracts.lake_path import LakePath
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import Winner
+from millrace.control.log.delta_log import read_commit
 from millrace.errors import ConservationError
 
 _WAY_OUT = "The version is not certified; compare it with its sources before anything else."
@@ -16,6 +17,15 @@ def rows_of_rebuild(table: LakePath, winner: Winner) -> RowCounts:
     before, after = table_rows(table, winner.version - 1), table_rows(table, winner.version)
     updated = min(before, after)
     return RowCounts(read=after, applied=after, inserted=after - updated, updated=updated, deleted=before - updated)
+
+
+def rows_of_deletion(table: LakePath, winner: Winner) -> RowCounts:
+    """Return the row counts of a commit that only deleted rows, as Delta counted them."""
+    commit = read_commit(table, winner.version)
+    metrics = commit.metrics if commit else {}
+    if (counted := metrics.get("numTargetRowsDeleted", metrics.get("numDeletedRows"))) is not None:
+        return RowCounts(deleted=int(counted))
+    return RowCounts(deleted=table_rows(table, winner.version - 1) - table_rows(table, winner.version))
 
 
 def require_conserved(winner: Winner, rows: RowCounts) -> None:

@@ -253,8 +253,7 @@ class Ledger:
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
         """Return the start of each interval with a batch up to a table version, oldest first."""
         intents = [winner.intent for winner in self.batches(table, table_id, -1, upto)]
-        # A replay adds single rows to earlier intervals.
-        return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
+        return tuple(sorted({intent.interval_start for intent in intents if intent.sources.adds_deliveries}))
 
     def batches(
         self, table: str, table_id: str, after: int, upto: int | None = None, *, with_undone: bool = False
@@ -294,12 +293,13 @@ class Ledger:
         return gone, [batch for token, batch in second.items() if token not in first]
 
     def batches_of(self, table: str, table_id: str, starts: Collection[datetime]) -> list[Winner]:
-        """Return the batches of some intervals, oldest first, without replays, which add only single rows to them.
+        """Return the batches of some intervals, oldest first, without those that only add or delete single rows.
 
         Batches that a restore has undone are left out.
         """
         winners = self._winners(table, table_id, interval_start=starts) if starts else []
-        return [winner for winner in self._in_force(table, table_id, winners) if not winner.intent.sources.replay]
+        in_force = self._in_force(table, table_id, winners)
+        return [winner for winner in in_force if winner.intent.sources.adds_deliveries]
 
     def _in_force(self, table: str, table_id: str, batches: list[Winner]) -> list[Winner]:
         undone = self.undone(table, table_id)

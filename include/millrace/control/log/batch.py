@@ -129,9 +129,11 @@ class BatchSources(BaseModel):
             repairs the table (ADR 0061); such a batch reads nothing, and the next batch reads again what the batches
             after that version consumed.
         undoes: the tokens of all batches after that version, also of earlier restores.
-        repair: the repair that restores it; None if the gate refused a later version.
+        repair: the repair that a person has asked for; None if the gate refused a later version.
         no_reload: the landing files of those batches are not loaded again.
         rebuild: the id of the rebuild that replaced all rows; the ranges are the sources of the new rows.
+        deletes: the rows that it deletes, for people: a condition, or the name of a request, and never a value of a
+            person. Such a batch reads nothing, and keeps the position of the stream.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -160,6 +162,7 @@ class BatchSources(BaseModel):
     repair: Repair | None = None
     no_reload: bool = False
     rebuild: str = ""
+    deletes: str = ""
 
     def at_same_position(self, **new: Any) -> BatchSources:
         """Return the sources of a batch that reads nothing and keeps these positions, with the attributes `new`."""
@@ -194,9 +197,14 @@ class BatchSources(BaseModel):
     @property
     def reads_nothing(self) -> bool:
         """Whether a batch of source tables only keeps its position."""
-        is_other = self.replay or self.reprocess or self.rebuild or self.restores is not None
+        is_other = self.replay or self.reprocess or self.rebuild or self.deletes or self.restores is not None
         has_snapshots = self.snapshot_at or self.snapshots or self.waiting or self.released
         return not (is_other or has_snapshots) and all(after == upto for after, upto in self.ranges.values())
+
+    @property
+    def adds_deliveries(self) -> bool:
+        """Whether a batch may add whole deliveries to an interval: replays add, and deletions delete, single rows."""
+        return not (self.replay or self.deletes)
 
     def consumed_version(self, table: str, table_id: str) -> int | None:
         """Return the last version consumed from the table with this id; None if another table has replaced it."""

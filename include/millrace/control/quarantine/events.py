@@ -6,7 +6,7 @@ id of the row. The state of a row follows from its events (`millrace.control.qua
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.control.ledger.ops_table import OpsTable
-from millrace.control.log.batch import Winner
+from millrace.control.log.batch import Intent, Winner
 from millrace.paths import LakehousePaths
 
 QUARANTINE = pa.schema(
@@ -110,13 +110,26 @@ class QuarantineEvents:
 
     def record_undone(self, restore: Winner, replays: Collection[str], decision: Decision) -> None:
         """Record, once, that a restore has removed the rows of some replays from the table."""
-        intent = restore.intent
+        undone = self._undone(restore.intent, lambda _, replay: replay in replays, decision)
+        self._events.append_once(undone, f"{restore.intent.token}/undone")
+
+    def record_deleted(self, winner: Winner, ids: Collection[str], decision: Decision) -> None:
+        """Record, once, that a source has deleted some rows, which a batch has followed: what replays added is gone."""
+        intent = winner.intent
+        replayed = self._undone(intent, lambda row_id, _: row_id in ids, decision)
+        undone = [{**row, "batch_seq": winner.batch_seq} for row in replayed]
+        common = _common(RowEvent.DISCARDED, intent.table, intent.table_id, decision)
+        discarded = [{**common, "row_id": row_id} for row_id in sorted(ids)]
+        self._events.append_once([*undone, *discarded], f"{intent.token}/deleted")
+
+    def _undone(
+        self, intent: Intent, is_undone: Callable[[str, str], bool], decision: Decision
+    ) -> list[dict[str, Any]]:
+        """Return an event for each row of the table, and replay that has loaded it, for which `is_undone` is true."""
         replayed = self._events.find(intent.table, table_id=[intent.table_id], event=[RowEvent.REPLAYED])
-        undone = {(row["row_id"], row["replay"]) for row in replayed if row["replay"] in replays}
-        common = {"event": RowEvent.UNDONE.value, "table": intent.table, "table_id": intent.table_id}
-        common |= {"said_by": decision.by, "why": decision.why, "run_id": decision.run_id}
-        rows = [{**common, "row_id": row_id, "replay": replay} for row_id, replay in sorted(undone)]
-        self._events.append_once(rows, f"{intent.token}/undone")
+        pairs = sorted({(row["row_id"], row["replay"]) for row in replayed if is_undone(row["row_id"], row["replay"])})
+        common = _common(RowEvent.UNDONE, intent.table, intent.table_id, decision)
+        return [{**common, "row_id": row_id, "replay": replay} for row_id, replay in pairs]
 
     def pinned_rows(self, table: str, replay: str) -> list[ReceivedRow]:
         """Return the rows of a replay."""
@@ -128,16 +141,20 @@ class QuarantineEvents:
         rows = self._events.events(table, ("said_by", "why", "run_id"), replay=replay, event=RowEvent.PLANNED)
         return Decision(rows[0]["said_by"], rows[0]["why"], rows[0]["run_id"])
 
-    def replayed_rows(self, table: str, table_id: str, current: str) -> list[ReceivedRow]:
+    def replayed_rows(self, table: str, table_id: str, current: str, batch_seq: int | None = None) -> list[ReceivedRow]:
         """Return the rows that replays have loaded, as they loaded them, without the replay `current`.
 
         A batch calls this, and no later one of its stream begins before it is closed: so these are the earlier replays.
+        Those that the batch `batch_seq` itself has undone are among them: it may be counted again.
         """
+        of_replay = ("row_id", "replay", "batch_seq")
         replayed, undone = (
-            {(row["row_id"], row["replay"]) for row in self._events.events(table, ("row_id", "replay"), **of_event)}
-            for of_event in ({"table_id": table_id, "event": event} for event in (RowEvent.REPLAYED, RowEvent.UNDONE))
+            self._events.events(table, of_replay, table_id=table_id, event=event)
+            for event in (RowEvent.REPLAYED, RowEvent.UNDONE)
         )
-        keys = {(row_id, replay) for row_id, replay in replayed - undone if replay != current}
+        by_others = (row for row in undone if row["batch_seq"] is None or row["batch_seq"] != batch_seq)
+        gone = {(row["row_id"], row["replay"]) for row in by_others}
+        keys = {(row["row_id"], row["replay"]) for row in replayed if row["replay"] != current} - gone
         if not keys:
             return []
         columns = ("row_id", "replay", "received", "fix")
@@ -184,9 +201,13 @@ class QuarantineEvents:
     def _append(
         self, event: RowEvent, table: str, table_id: str, decision: Decision, rows: Iterable[dict[str, Any]]
     ) -> None:
-        common = {"event": event.value, "table": table, "table_id": table_id}
-        common |= {"said_by": decision.by, "why": decision.why, "run_id": decision.run_id}
+        common = _common(event, table, table_id, decision)
         self._events.append([{**common, **row} for row in rows])
+
+
+def _common(event: RowEvent, table: str, table_id: str, decision: Decision) -> dict[str, Any]:
+    of_table = {"event": event.value, "table": table, "table_id": table_id}
+    return {**of_table, "said_by": decision.by, "why": decision.why, "run_id": decision.run_id}
 
 
 def _columns(row: ReceivedRow) -> dict[str, Any]:

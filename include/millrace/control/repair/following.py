@@ -1,4 +1,4 @@
-"""Whether a silver table follows a restore of its source by its next run, or has to be rebuilt."""
+"""Whether a silver table follows a restore of its source, or a deletion, by its next run, or has to be rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def why_rebuild(spec: SilverSpec, batches: Iterable[Winner]) -> str:
     for batch in batches:
         sources = batch.intent.sources
         if spec.snapshot:
-            return "it reads full snapshots, each of which replaces the one before"
+            return why_snapshots_stay(spec)
+        if sources.deletes:
+            return f"batch {batch.batch_seq} of its source is a deletion, whose rows are there again"
         if sources.replay:
             return f"batch {batch.batch_seq} of its source is a replay of quarantined rows"
         if sources.offsets:
@@ -27,10 +29,15 @@ def why_rebuild(spec: SilverSpec, batches: Iterable[Winner]) -> str:
     return ""
 
 
+def why_snapshots_stay(spec: SilverSpec) -> str:
+    """Return why a silver table cannot follow the loss of some rows of its source; empty if its next run does."""
+    return "it reads full snapshots, each of which replaces the one before" if spec.snapshot else ""
+
+
 def require_followable(
     spec: SilverSpec, source: str, source_id: str, span: tuple[int | None, int], ops: OpsTables
 ) -> None:
-    """Require that a run follows the restores of a source in versions (after, upto] of it.
+    """Require that a run follows the restores and the deletions of a source in versions (after, upto] of it.
 
     Raises:
         BadInputError: only a rebuild does.
@@ -39,12 +46,15 @@ def require_followable(
     if after is None or after == upto:
         return
     batches = ops.ledger.batches(source, source_id, after, upto)
-    if all(batch.intent.sources.restores is None for batch in batches):
-        return
-    undone, redone = ops.ledger.rewound(source, source_id, after, upto)
-    of_restores = [*undone, *(batch for batch in redone if batch.version <= after)]
-    if reason := why_rebuild(spec, of_restores):
+    what, reason = "", ""
+    if any(batch.intent.sources.deletes for batch in batches):
+        what, reason = "has lost rows by a deletion", why_snapshots_stay(spec)
+    if not reason and any(batch.intent.sources.restores is not None for batch in batches):
+        undone, redone = ops.ledger.rewound(source, source_id, after, upto)
+        of_restores = [*undone, *(batch for batch in redone if batch.version <= after)]
+        what, reason = "was restored", why_rebuild(spec, of_restores)
+    if reason:
         raise BadInputError(
-            f"{spec.table}: {source} was restored, and a run cannot follow that: {reason}",
+            f"{spec.table}: {source} {what}, and a run cannot follow that: {reason}",
             f"lakehouse rebuild {spec.table} --downstream",
         )

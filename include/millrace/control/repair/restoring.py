@@ -134,6 +134,8 @@ def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -
         return f"the log of {path} lacks commits after version {certified}, which readers use"
     if new := foreign_features(path):
         return f"the table has features with which no restore can write it: {', '.join(new)}"
+    if deletions := [intent.batch_seq for intent in undone if intent.sources.deletes]:
+        return f"batch {deletions[0]} deletes rows, which a person has decided"
     if replays := [intent.batch_seq for intent in undone if intent.sources.replay]:
         return f"batch {replays[0]} is a replay of quarantined rows, which would have to wait again"
     return ""

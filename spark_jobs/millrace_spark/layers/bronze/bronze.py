@@ -15,7 +15,7 @@ from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.changes.table_properties import table_properties
-from millrace.control.gates.conservation import rows_of_rebuild
+from millrace.control.gates.conservation import rows_of_deletion, rows_of_rebuild
 from millrace.control.log.batch import Intent, StreamPosition, Winner
 from millrace.control.log.streams import stream_properties
 from millrace.control.quarantine.events import ReceivedRow
@@ -156,6 +156,8 @@ class BronzeIngest:
         sources = winner.intent.sources
         if sources.restores is not None:
             return Closing(close_restore(winner, self._context.ops), quarantine_grew=None)
+        if sources.deletes:
+            return Closing(rows_of_deletion(self._context.paths.table(self.spec.table), winner))
         if not (sources.files or sources.offsets or sources.replay or sources.rebuild):
             return Closing(RowCounts())  # it has only taken a number
         if sources.rebuild:

@@ -188,6 +188,9 @@ def version_facts(context: JobContext, version: int, certified: int | None) -> d
     """
     table = context.paths.table(context.spec.table)
     facts = {IN_TABLE: table_rows(table, version)}
+    commit = read_commit(table, version)
+    if commit and commit.metadata.get("sources", {}).get("deletes"):
+        return facts  # it was to apply nothing
     applied = context.ops.ledger.history.applied_rows(
         context.spec.table, _batches_of_the_run(table, version, certified)
     )

@@ -28,7 +28,7 @@ from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.changes.table_diff import changes_since
 from millrace.control.changes.table_properties import table_properties
-from millrace.control.gates.conservation import rows_of_rebuild
+from millrace.control.gates.conservation import rows_of_deletion, rows_of_rebuild
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version
@@ -111,6 +111,8 @@ class GoldAggregate:
         """Count the computed groups, and how many rows of the table changed."""
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.ops))
+        if winner.intent.sources.deletes:
+            return Closing(rows_of_deletion(self._path, winner))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)

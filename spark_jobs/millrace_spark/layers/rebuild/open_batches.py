@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from millrace.control.log.batch import Stream
-from millrace_spark.layers.bronze.bronze import BronzeIngest
-from millrace_spark.layers.gold.gold import GoldAggregate
 from millrace_spark.layers.own_table import batch_request
-from millrace_spark.layers.silver.silver import SilverMerge
+from millrace_spark.layers.own_work import own_work
 from millrace_spark.layers.writing import batch_writer
-from millrace_spark.protocol.batches import BatchWork
 from millrace_spark.runtime.context import JobContext
 
 
@@ -20,12 +16,4 @@ def close_open_batch(context: JobContext) -> None:
         NotReadyError: it cannot be closed any more; the message says why.
     """
     request = batch_request(context, Stream(context.spec.table))
-    batch_writer(context, request, _work_of(context)).finish_unleased()
-
-
-def _work_of(context: JobContext) -> BatchWork:
-    if isinstance(context.spec, BronzeSpec):
-        ingest = BronzeIngest(context, context.spec)
-        ingest.spec = ingest.drift.effective_spec()
-        return ingest
-    return SilverMerge(context) if isinstance(context.spec, SilverSpec) else GoldAggregate(context)
+    batch_writer(context, request, own_work(context)).finish_unleased()

@@ -135,7 +135,8 @@ class SilverReplays:
             still_in: source -> its rows as the batch reads them; replayed rows of deliveries that it does not contain
                 any more are left out.
         """
-        replayed = self._context.ops.quarantine.replayed_rows(intent.table, intent.table_id, intent.sources.replay)
+        of_batch = intent.table, intent.table_id, intent.sources.replay, intent.batch_seq
+        replayed = self._context.ops.quarantine.replayed_rows(*of_batch)
         if self._spec.sources:  # Other streams have the rows of their own sources.
             replayed = [row for row in replayed if source_of(row.received) in self._spec.source_tables]
         if not replayed:

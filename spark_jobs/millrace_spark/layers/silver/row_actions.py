@@ -140,7 +140,8 @@ class RowActions:
         absent: tuple[AbsentKeys, ...] = ()
         if counts.by_action[C.ABSENT]:
             replaced = self._source.replaced_files(intent.sources)
-            why = why_absent(self._spec, intent, replaced, has_truncate=bool(totals["truncates"]))
+            deleted = self._source.sources_with_deletions(intent.sources)
+            why = why_absent(self._spec, intent, replaced, deleted, has_truncate=bool(totals["truncates"]))
             absent = self._absent(session, actions, version, why, intent)
         return BatchActions(counts.with_findings(Findings(absent=absent)), actions, bounds, absent)
 
@@ -236,7 +237,7 @@ class RowActions:
             found = absent_from_snapshots(due, keys, spec, self._source, intent, self._restricted)
             absent = tuple(found) if counts.deletes else ()
         elif counts.by_action[C.ABSENT]:
-            why = why_absent(spec, intent, (), has_truncate=False)
+            why = why_absent(spec, intent, has_truncate=False)
             absent = self._absent(session, actions, version, why, intent)
         new = self._source.new_snapshots(sources)
         unreadable = tuple(of_snapshot for of_snapshot in keys.unreadable if of_snapshot.interval_start in new)
@@ -347,14 +348,31 @@ def absent_from_table(
         yield AbsentKeys(keys=number, of_keys=of_keys, why=why, samples=samples, interval_start=at)
 
 
-def why_absent(spec: SilverSpec, intent: Intent, replaced: tuple[str, ...], *, has_truncate: bool) -> str:
-    """Return why a batch deletes keys that no event deletes; `replaced` are the landing files that were replaced."""
+def why_absent(
+    spec: SilverSpec,
+    intent: Intent,
+    replaced: tuple[str, ...] = (),
+    deleted: tuple[str, ...] = (),
+    *,
+    has_truncate: bool,
+) -> str:
+    """Return why a batch deletes keys that no event deletes.
+
+    Args:
+        spec: the spec of the table.
+        intent: the batch.
+        replaced: the landing files that were replaced.
+        deleted: the sources in which a repair or an erasure has deleted rows.
+        has_truncate: whether the batch has a truncate.
+    """
     if spec.snapshot:
         return f"the full snapshot from {intent.sources.snapshot_at:{MINUTE}} lacks them"
     if has_truncate:
         return "a truncate deletes them"
     if rebuilt := intent.sources.rebuilt:
         return f"{' and '.join(rebuilt)} was rebuilt without them"
+    if deleted and not replaced:
+        return f"their rows were deleted from {' and '.join(deleted)}"
     more = f" (and {len(replaced) - 1} more)" if len(replaced) > 1 else ""
     return f"{replaced[0]}{more} was delivered again without them" if replaced else "none of their events is left"
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from millrace.contracts.job.findings import AbsentKeys, Findings, merge_findings
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import SilverSpec
-from millrace.control.gates.conservation import rows_of_rebuild
+from millrace.control.gates.conservation import rows_of_deletion, rows_of_rebuild
 from millrace.control.ledger.deletes import Deletes, are_allowed, are_too_many, next_allowed_version, refusal_message
 from millrace.control.log.batch import ONE_STREAM, BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
@@ -24,6 +24,7 @@ from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
 from millrace.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
+from millrace.control.quarantine.events import Decision
 from millrace.control.repair.following import require_followable
 from millrace.control.repair.restoring import close_restore
 from millrace.control.storage.read_cache import cached_reads
@@ -161,6 +162,8 @@ class SilverMerge:
         """
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.ops), quarantine_grew=None)
+        if winner.intent.sources.deletes:
+            return Closing(rows_of_deletion(self._path, winner))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner), quarantine_grew=None)
         if winner.intent.sources.reads_nothing:
@@ -182,9 +185,10 @@ class SilverMerge:
             decided = self._source.replays.decided_rows(winner.intent.sources) if restarted else ()
             quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, restarted, own, decided)
             grew = quarantine.run(open_session, partial(self._refused, winner))
+            grew = None if self._discard_deleted(winner) else grew
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
-        if deletes or ((replaced or winner.intent.sources.rebuilt) and is_table(tombstones.path)):
+        if deletes or (self._source.retracts_rows(winner.intent.sources) and is_table(tombstones.path)):
             write_once(open_session, tombstones, winner, lambda session: self._write_tombstones(session, winner))
         rows = counts.to_row_counts()
         self._compare_with_commit(winner, rows)
@@ -245,6 +249,16 @@ class SilverMerge:
             source=F.col("_source"),
             position=F.col("_position"),
         )
+
+    def _discard_deleted(self, winner: Winner) -> bool:
+        """Discard the quarantined rows that a source has deleted; return whether there are any."""
+        if not (tables := self._source.sources_with_deletions(winner.intent.sources)):
+            return False
+        with self._context.open_session({}) as session:
+            ids = self._source.refused_and_deleted(session, winner.intent)
+        decision = Decision("", f"deleted from {' and '.join(tables)}", winner.intent.run_id)
+        self._context.ops.quarantine.record_deleted(winner, ids, decision)
+        return bool(ids)
 
     def _write_tombstones(self, session: SparkSession, winner: Winner) -> None:
         rows = self._row_actions.read_rows(session, winner.intent, winner.version - 1)

@@ -36,7 +36,7 @@ from millrace_spark.layers.silver.source_table import SourceTable, of_intervals
 from millrace_spark.protocol.secondary import belongs_to
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.runtime.session import freeze
-from millrace_spark.transforms.received import RECEIVED, as_received, is_received
+from millrace_spark.transforms.received import RECEIVED, ROW_ID, as_received, is_received
 from millrace_spark.transforms.refusals import is_dropped, is_quarantined
 from millrace_spark.transforms.silver.partitions import is_own
 from millrace_spark.transforms.silver.references import refuse_quarantined
@@ -59,6 +59,7 @@ class SilverSource:
         self._references = References(context, spec)
         self._earlier = EarlierRows(context, spec)
         self.replays = SilverReplays(context, spec)
+        self._deleted: dict[str, Sequence[str]] = {}
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._intervals = cache(context.ops.ledger.intervals)
 
@@ -74,6 +75,37 @@ class SilverSource:
     def first_places(self) -> tuple[str, ...]:
         """How `_source` begins in all rows of each source."""
         return tuple(source.first_place for source in self._tables)
+
+    def retracts_rows(self, sources: BatchSources) -> bool:
+        """Whether rows that earlier batches may have read do not count any more, in any of the sources."""
+        return any(source.has_replaced_rows(sources) for source in self._tables)
+
+    def sources_with_deletions(self, sources: BatchSources) -> tuple[str, ...]:
+        """Return the sources single rows of which were deleted in the versions that a batch reads."""
+        return tuple(source.table for source in self._tables if source.has_deletions(sources))
+
+    def refused_and_deleted(self, session: SparkSession, intent: Intent) -> Sequence[str]:
+        """Return the ids of quarantined rows that a source has deleted in the versions that a batch reads."""
+        if intent.token not in self._deleted:
+            self._deleted[intent.token] = self._find_refused_and_deleted(session, intent)
+        return self._deleted[intent.token]
+
+    def _find_refused_and_deleted(self, session: SparkSession, intent: Intent) -> Sequence[str]:
+        path = self._context.paths.quarantine(self._spec.table)
+        changed = [source for source in self._tables if source.has_deletions(intent.sources)]
+        if not changed or not is_table(path):
+            return ()
+        stored = read_version(session, path, latest_version(path)).where(belongs_to(intent.table_id))
+        ids: set[str] = set()
+        for source in changed:
+            refused = stored.where(F.startswith("source", F.lit(source.first_place))).select("row_id", "received")
+            removed = source.removed_rows(session, intent.sources)
+            # Without the changes: those that are not in the source any more.
+            how = "left_anti" if removed is None else "left_semi"
+            rows = source.rows(session, intent.sources) if removed is None else removed
+            deleted = refused.join(rows.select(received_of(rows).alias("received")), "received", how)
+            ids |= {row["row_id"] for row in deleted.select("row_id").collect()}
+        return sorted(ids)
 
     def deleting_source(self, sources: BatchSources) -> str:
         """Return the source that deletes keys without an event: the first one with replaced rows, else the first."""
@@ -102,9 +134,10 @@ class SilverSource:
             keys = self._all_keys(session, intent, target_version)
         else:
             keys = self._union(known)
-            of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
             if (replayed := self.replays.read_earlier(session, intent)) is not None:
-                keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+                of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
+                is_deleted = F.col(ROW_ID).isin(*self.refused_and_deleted(session, intent))
+                keys = keys.union(replayed.where(of_files | is_deleted).select(*self._spec.keys))
         # A truncate has no key: it is not retracted, neither as a row of a file nor as a tombstone.
         return freeze(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
@@ -141,7 +174,8 @@ class SilverSource:
             )
             replayed = self.replays.read_earlier(session, intent, bronze) if intent.sources.reprocess else None
             if replayed is not None:
-                rows = rows.unionByName(replayed.where(of_intervals(again)).select(*rows.columns))
+                is_deleted = F.col(ROW_ID).isin(*self.refused_and_deleted(session, intent))
+                rows = rows.unionByName(replayed.where(of_intervals(again) & ~is_deleted).select(*rows.columns))
         if recomputed is None:
             return rows
         all_rows = self.all_rows(session, intent)
@@ -233,7 +267,8 @@ class SilverSource:
             self._judged_as_before(session, intent, source, bronze[source.table]) for source in self._tables
         )
         if (replayed := self.replays.read_earlier(session, intent, still_in=bronze)) is not None:
-            rows = rows.unionByName(replayed.select(*rows.columns))
+            is_deleted = F.col(ROW_ID).isin(*self.refused_and_deleted(session, intent))
+            rows = rows.unionByName(replayed.where(~is_deleted).select(*rows.columns))
         if intent.sources.replay:
             rows = rows.unionByName(self.replays.read_replay(session, intent).select(*rows.columns))
         return rows

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import SilverSpec
-from millrace.control.log.batch import BatchSources
+from millrace.control.log.batch import BatchSources, Winner
 from millrace_spark.delta_io.reads import read_appended, read_removed, read_version
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.transforms.silver.origins import place_in, with_source_table
@@ -35,6 +35,7 @@ class SourceTable:
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._replaced_files = cache(context.ops.ledger.replaced_files)
         self._rewound = cache(context.ops.ledger.rewound)
+        self._read_batches = cache(context.ops.ledger.batches)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
         """Return the landing files whose rows were replaced, or undone, in the versions that a batch reads."""
@@ -42,8 +43,12 @@ class SourceTable:
         return () if after is None else self._replaced_files(self.table, sources.source_ids[self.table], after, upto)
 
     def has_replaced_rows(self, sources: BatchSources) -> bool:
-        """Whether rows that earlier batches have read do not count any more: of replaced files, or of all before."""
-        return self.table in sources.rebuilt or bool(self.replaced_files(sources))
+        """Whether rows that earlier batches may have read do not count any more: of replaced files, deleted, or all."""
+        return self.table in sources.rebuilt or bool(self.replaced_files(sources)) or self.has_deletions(sources)
+
+    def has_deletions(self, sources: BatchSources) -> bool:
+        """Whether a batch reads versions in which single rows of the table were deleted."""
+        return any(batch.intent.sources.deletes for batch in self._batches(sources))
 
     def replaced_places(self, sources: BatchSources) -> tuple[str, ...]:
         """Return the same files as the rows of the silver table name them in `_source`."""
@@ -90,12 +95,14 @@ class SourceTable:
     def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
         """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now.
 
-        Where the changes of these versions are gone, or were not kept, or a restore is among them, the batches of the
-        rows tell which are new. A row that was read before must not come again: it may have been refused, and wait in
-        quarantine.
+        Where the changes of these versions are gone, or were not kept, or a restore or a deletion is among them, the
+        batches of the rows tell which are new. A row that was read before must not come again: it may have been
+        refused, and wait in quarantine.
         """
         after, upto = sources.ranges[self.table]
-        appended = None if self._has_restore(sources) else read_appended(session, self._path, after, upto)
+        has_restores = any(batch.intent.sources.restores is not None for batch in self._batches(sources))
+        is_rewritten = has_restores or self.has_deletions(sources)
+        appended = None if is_rewritten else read_appended(session, self._path, after, upto)
         if appended is None:
             rows = self.rows(session, sources).where(self.has_arrived(sources))
         else:
@@ -106,12 +113,10 @@ class SourceTable:
         of_replaced = F.col(SOURCE_FILE).isin(*replaced)
         return rows.where(~of_replaced).unionByName(self.rows(session, sources).where(of_replaced))
 
-    def _has_restore(self, sources: BatchSources) -> bool:
+    def _batches(self, sources: BatchSources) -> list[Winner]:
+        """Return the batches of the versions that a batch reads after an earlier one."""
         after, upto = sources.ranges[self.table]
-        if after is None:
-            return False
-        batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
-        return any(batch.intent.sources.restores is not None for batch in batches)
+        return [] if after is None else self._read_batches(self.table, sources.source_ids[self.table], after, upto)
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return with_source_table(rows, self._name)

@@ -221,6 +221,8 @@ def _rows_near_median(_df: DataFrame, rule: Expectation, checked: ComparableVers
     past = list(islice((facts[fact] for facts in checked.past() if fact in facts), versions))
     if len(past) < versions:
         return RuleResult(True, not_judged=f"{len(past)} of {versions} certified versions are known before this one")
+    if fact not in checked.facts:
+        return RuleResult(True, not_judged="the batch only deletes rows")
     rows, usual = checked.facts[fact], median(past)
     percent = 100 * rows / usual if usual else float("inf") if rows else 100.0
     passed = given.get("min_percent", 0) <= percent <= given.get("max_percent", percent)

@@ -17,12 +17,13 @@ MOST_BATCHES = 30
 
 
 class BatchKind(StrEnum):
-    """The purpose of a batch: new rows, quarantined rows, the certified rows once more, or all rows of a rebuild."""
+    """The purpose of a batch: new rows, quarantined rows, the rows of an earlier version, all rows anew, or fewer."""
 
     LOAD = "load"
     REPLAY = "replay"
     RESTORE = "restore"
     REBUILD = "rebuild"
+    DELETION = "deletion"
 
 
 class RecentBatch(BaseModel):
@@ -100,4 +101,6 @@ def batch_kind(intent: Intent) -> BatchKind:
         return BatchKind.REBUILD
     if sources.restores is not None:
         return BatchKind.RESTORE
+    if sources.deletes:
+        return BatchKind.DELETION
     return BatchKind.REPLAY if sources.replay else BatchKind.LOAD

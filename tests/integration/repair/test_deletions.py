@@ -1,0 +1,124 @@
+"""Batches that delete rows of bronze or silver: the tables that read them follow, and nothing is lost by a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import RowCounts
+from millrace.contracts.job.requests import RowFilter
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.states.recent_batches import BatchKind, RecentBatches
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.control.log.batch import Stream, Winner
+from millrace.control.log.delta_log import latest_version
+from millrace.errors import Outcome, RepairError
+from millrace_spark.layers.repair.deletion import Deletion, delete_where
+from millrace_spark.runtime.context import JobContext
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order
+from tests.support.silver.silver_models import tombstones
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+FILES = {
+    1: [order(1, 1), order(2, 2), order(3, -3), order(6, 6)],
+    2: [order(1, 10, of_day=2), order(2, 0, of_day=2), order(4, 4, of_day=2), order(5, -5, of_day=2)],
+    3: [order(1, 100, of_day=3), order(6, -6, of_day=3)],
+}
+"""Days: the second changes, deletes and adds keys, and has a refused row; the third changes a key once more."""
+
+
+@pytest.fixture(scope="module")
+def loaded(shared: Lakehouse) -> Lakehouse:
+    """A lakehouse with two days, a replayed row, and a third day that is only in bronze."""
+    silver = silver_document(apply_as_deletes="amount = 0", expectations=[AT_LEAST_0], max_deleted_percent=100)
+    shared.specs(bronze_document(), silver, gold_document())
+    for number in (1, 2):
+        shared.deliver(number, f"{number}.json", FILES[number])
+        shared.run_well(number, *TABLES)
+    [row] = [row for row in shared.waiting(SILVER) if '"o5"' in row.record]
+    shared.replay(SILVER, rows=RowFilter(ids=(row.id,)), assign={"amount": "abs(amount)"})
+    shared.run_well(2, GOLD)
+    shared.deliver(3, "3.json", FILES[3])
+    shared.run_well(3, BRONZE)
+    return shared
+
+
+@pytest.fixture
+def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copy_lakehouse(loaded, tmp_path / "shop")
+
+
+def delete(shop: Lakehouse, table: str, condition: str, **more: Any) -> Winner:
+    context = JobContext(shop.args(table, 2))
+    work = Deletion(context, Stream(table), condition, delete_where(condition), "ab12", **more)
+    with context.leases.table(table):
+        return work.run()
+
+
+def content(shop: Lakehouse) -> dict[str, object]:
+    return {
+        "rows": shop.rows(SILVER, "order_id", "amount", "_sequence"),
+        "deleted": sorted(tombstones(shop, SILVER)),
+        "waiting": sorted(row.record for row in shop.waiting(SILVER)),
+        "groups": shop.rows(GOLD, "day", "orders", "revenue"),
+    }
+
+
+class DiedError(BaseException):
+    """A driver that died."""
+
+
+def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, whose driver dies right after it."""
+
+    def die(*args: Any, **named: Any) -> Any:
+        function(*args, **named)
+        raise DiedError
+
+    return die
+
+
+@pytest.mark.slow
+def test_silver_and_gold_follow_a_deletion_in_bronze_as_a_rebuild_does(shop: Lakehouse) -> None:
+    delete(shop, BRONZE, "amount IN (10, 0, 4, -3, -5, 100)")
+    assert shop.run(BRONZE, job=Job.QUALITY_GATE).certified_version == latest_version(shop.paths.table(BRONZE))
+    shop.run_well(3, SILVER, GOLD)
+    followed = content(shop)
+    assert [row[:2] for row in shop.rows(SILVER, "order_id", "amount")] == [("o1", 1), ("o2", 2), ("o6", 6)]
+    assert followed["deleted"] == []
+    assert len(shop.waiting(SILVER)) == 1, "the refused rows that were deleted do not wait any more"
+    assert shop.run(BRONZE, 3).outcome is Outcome.NO_OP, "no file is loaded again"
+    assert shop.rebuild(SILVER, downstream=True).outcome is Outcome.COMMITTED
+    assert content(shop) == followed
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_gold_follows_a_deletion_in_silver_which_is_made_once_whenever_its_driver_dies(shop: Lakehouse) -> None:
+    shop.run_well(3, SILVER, GOLD)
+    newest, before = latest_version(shop.paths.table(SILVER)), shop.rows(SILVER, "order_id", "amount")
+    with pytest.raises(RepairError, match="came after version 1"):
+        delete(shop, SILVER, "amount >= 5", newest=1)
+    for owner, name, made in ((Ledger, "record_intent", 0), (Deletion, "write", 1), (Ledger, "record_closed", 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, name, dying(getattr(owner, name)))
+            with pytest.raises(DiedError):
+                delete(shop, SILVER, "amount >= 5", newest=newest)
+        assert latest_version(shop.paths.table(SILVER)) == newest + made, name
+    winner = delete(shop, SILVER, "amount >= 5", newest=newest)
+    assert winner.version == newest + 1 == latest_version(shop.paths.table(SILVER))
+    assert shop.rows(SILVER, "order_id", "amount") == [row for row in before if row[1] < 5]
+    report = shop.run(SILVER, 3)
+    assert (report.outcome, report.certified_version) == (Outcome.NO_OP, newest + 1), "the next run checks the version"
+    state = TableStates(shop.paths).read(SILVER, RecentBatches)
+    assert state is not None
+    assert (state.batches[-1].kind, state.batches[-1].rows) == (BatchKind.DELETION, RowCounts(deleted=3))
+    shop.run_well(3, GOLD)
+    assert shop.run(GOLD, job=Job.TABLE_VERIFY).outcome is Outcome.NO_OP, "as computed from scratch"
+    shop.run_well(2, SILVER, reprocess=True)
+    assert ("o5", 5) in shop.rows(SILVER, "order_id", "amount"), "the source still has the rows"
