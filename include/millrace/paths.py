@@ -78,6 +78,11 @@ class LakehousePaths:
         return self.root / OWN / "landing_copies" / table
 
     @property
+    def suppressions(self) -> LakePath:
+        """The folder of the salt by which `ops.suppressions` hides keys."""
+        return self.root / OWN / "suppressions"
+
+    @property
     def alerts(self) -> LakePath:
         """The folder of what alerts have told."""
         return self.root / OWN / "alerts"

@@ -15,6 +15,7 @@ def test_no_writer_misses_the_folder_of_leases() -> None:
     """Only `Settings.paths`, `JobContext.paths` and `OpsTable.of` bring it; the others here name places, or read."""
     assert {line.split(":")[0] for line in lines_with(r"\bLakehousePaths\(\w", "include", "spark_jobs", "plugins")} == {
         *("include/millrace/settings.py", "include/millrace/cli/facts.py", "include/millrace/reading/certified.py"),
+        "include/millrace/erase/suppression.py",
         *(
             "spark_jobs/millrace_spark/runtime/context.py",
             "spark_jobs/millrace_spark/runtime/entrypoint.py",

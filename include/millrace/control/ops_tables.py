@@ -31,6 +31,7 @@ OPS_TABLES = (
     "specs",
     "rebuilds",
     "erasures",
+    "suppressions",
     "holds",
     "repairs",
 )

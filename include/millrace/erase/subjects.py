@@ -16,11 +16,16 @@ MOST_BYTES = 1024
 
 _MOST_SUBJECTS = 1000
 _TOO_SHORT = 6
+_MOST_DIGITS = 38
 _IN_PATTERN = 100
 """The keys in one regular expression: RE2 refuses those that are too large."""
 
 HIDDEN = "(key)"
 """What stands in place of a key."""
+
+
+TEXT, NUMBER = "text", "number"
+"""How a hash takes a key: by the very text of a column of texts, or by the value of a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,29 @@ def number_of(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def digits_of(number: Decimal) -> str:
+    """Return a number as text, the same for equal numbers; empty if no column of numbers can hold it.
+
+    >>> [digits_of(Decimal(text)) for text in ("17", "0017", "17.0", "1.7e1", "-0.50", "0", "-0.0", "1e99")]
+    ['17', '17', '17', '17', '-0.5', '0', '0', '']
+    """
+    if not number:
+        return "0"
+    if not -_MOST_DIGITS <= number.adjusted() <= _MOST_DIGITS:
+        return ""
+    digits = f"{number:f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def message(kind: str, form: str) -> str:
+    """Return the text before a key that its hash covers: another kind, or another form, has another hash.
+
+    >>> message("customer", TEXT) + "C-17"
+    'customer text C-17'
+    """
+    return f"{kind} {form} "
 
 
 def _chunks(values: list[str]) -> Iterator[list[str]]:

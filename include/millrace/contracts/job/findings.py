@@ -16,6 +16,9 @@ INVALID_VALUE = "value does not fit its type"
 MALFORMED = "malformed record"
 """The rule of a record that could not be parsed."""
 
+ERASED = "erased subject"
+"""The start of the rule of a record whose key is that of an erased subject; the kind of the subject follows."""
+
 PARTS = "its parts"
 """The start of what the values of a field must fit of which columns read only parts; their paths follow."""
 

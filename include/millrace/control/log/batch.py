@@ -84,6 +84,20 @@ class PinnedTable(BaseModel):
     version: int
 
 
+class SuppressedKeys(BaseModel):
+    """The erased subjects whose records a batch leaves out.
+
+    Attributes:
+        upto: the number of the last event of `ops.suppressions` that counts.
+        columns: column -> the kind of subject that its values identify.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    upto: int
+    columns: dict[str, str]
+
+
 class Repair(BaseModel):
     """A repair that a person has asked for.
 
@@ -122,6 +136,7 @@ class BatchSources(BaseModel):
         waiting: the intervals whose full snapshots do not count yet; none of their rows is read.
         released: the intervals that were waiting before, and are read completely now.
         reprocess: the rows of the interval are read again, even if they were consumed before.
+        suppressed: the erased subjects whose records it leaves out; None if there is nobody.
         replay: the id of the quarantined rows that it replays (they are in `ops.quarantine`); such a batch reads
             nothing else, and keeps the position of the stream.
         replayed_rows: the number of these rows.
@@ -155,6 +170,7 @@ class BatchSources(BaseModel):
     waiting: tuple[Instant, ...] = ()
     released: tuple[Instant, ...] = ()
     reprocess: bool = False
+    suppressed: SuppressedKeys | None = None
     replay: str = ""
     replayed_rows: int = 0
     restores: int | None = None

@@ -10,6 +10,7 @@ import hashlib
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,10 +37,15 @@ class LocalObjectStore:
 
     A shared folder has no reliable clock: some file systems use the clock of the writer. So the age of an object is the
     time for which this process has seen it unchanged, by a monotonic clock.
+
+    Args:
+        folder: the folder.
+        mode: who may read and write the files; the umask of the process restricts it further.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, mode: int = 0o666) -> None:
         self._folder = folder
+        self._mode = mode
         self._first_reads: dict[str, tuple[str, float]] = {}
 
     def get(self, key: str) -> StoredObject | None:
@@ -58,13 +64,13 @@ class LocalObjectStore:
 
     def put_if_absent(self, key: str, body: bytes) -> str:
         """Create the object by an atomic hard link, and return its etag; empty if the object exists already."""
-        partial = self._write_partial(key, body)
+        written = self._write_partial(key, body)
         try:
-            os.link(partial, self._folder / key)
+            os.link(written, self._folder / key)
         except FileExistsError:
             return ""
         finally:
-            partial.unlink()
+            written.unlink()
         _force_to_disk(self._folder)
         return _etag(body)
 
@@ -107,16 +113,16 @@ class LocalObjectStore:
         self._folder.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             _force_to_disk(folder.parent)
-        partial = self._folder / f".{key}.{uuid4().hex}"
+        written = self._folder / f".{key}.{uuid4().hex}"
         try:
-            with partial.open("wb") as file:
+            with open(written, "wb", opener=partial(os.open, mode=self._mode)) as file:
                 file.write(body)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
-            partial.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
             raise
-        return partial
+        return written
 
 
 def _etag(body: bytes) -> str:

@@ -90,9 +90,9 @@ class S3ObjectStore:
 ObjectStore: TypeAlias = LocalObjectStore | S3ObjectStore
 
 
-def object_store(folder: LakePath) -> ObjectStore:
-    """Return the store of the objects in a folder or in a prefix of a bucket."""
-    return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder)
+def object_store(folder: LakePath, mode: int = 0o666) -> ObjectStore:
+    """Return the store of the objects in a folder, with the `mode` of its files, or in a prefix of a bucket."""
+    return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder, mode)
 
 
 @cache

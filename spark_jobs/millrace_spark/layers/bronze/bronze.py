@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -16,7 +17,7 @@ from millrace.contracts.spec.bronze_sources import SOURCE_FILE
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.changes.table_properties import table_properties
 from millrace.control.gates.conservation import rows_of_deletion, rows_of_rebuild
-from millrace.control.log.batch import Intent, StreamPosition, Winner
+from millrace.control.log.batch import Intent, StreamPosition, SuppressedKeys, Winner
 from millrace.control.log.streams import stream_properties
 from millrace.control.quarantine.events import ReceivedRow
 from millrace.control.repair.restoring import close_restore
@@ -27,6 +28,7 @@ from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
 from millrace_spark.layers.bronze.landing_records import LandingRecords
 from millrace_spark.layers.bronze.lost_records import ReadAgain, counts_with_lost
 from millrace_spark.layers.bronze.rescued_fields import rescued_fields, without_samples
+from millrace_spark.layers.bronze.suppressed_rows import SuppressedRows
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
 from millrace_spark.layers.quarantined import quarantined_by_reason
@@ -83,6 +85,7 @@ class BronzeIngest:
         spec: the table's spec, with the columns that drift has added.
         records: the records of its source.
         drift: handles the values that fit no declared column.
+        suppressed: leaves out the records of erased subjects.
     """
 
     def __init__(self, context: JobContext, declared: BronzeSpec) -> None:
@@ -96,6 +99,7 @@ class BronzeIngest:
         else:
             self.records = LandingRecords(context, declared)
         self.drift = ColumnDrift(context, declared)
+        self.suppressed = SuppressedRows(context.paths, declared)
         self._observations: dict[str, Observation | None] = {}
 
     def ensure_table(self) -> None:
@@ -112,7 +116,10 @@ class BronzeIngest:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load what no batch has loaded yet."""
-        return self.records.plan(position)
+        plan = self.records.plan(position)
+        if plan and (suppressed := self.suppressed.pin()):
+            return replace(plan, sources=plan.sources.model_copy(update={"suppressed": suppressed}))
+        return plan
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Append the accepted records of the plan, or replace the rows of the same files by them.
@@ -230,13 +237,15 @@ class BronzeIngest:
 
     def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
         """Return the received or fixed records with their refusals, as if the source delivered them now."""
-        return self._check_received(session, rows, self._context.now())
+        return self._check_received(session, rows, self._context.now(), self.suppressed.pin())
 
-    def _check_received(self, session: SparkSession, rows: Sequence[ReceivedRow], at: datetime) -> DataFrame:
+    def _check_received(
+        self, session: SparkSession, rows: Sequence[ReceivedRow], at: datetime, suppressed: SuppressedKeys | None
+    ) -> DataFrame:
         records = received_frame(session, rows, self.received_schema(session))
         # An earlier version kept refused rows with values that no new record has.
         kinds = {name: column.type for name, column in self.spec.columns.items()}
-        return self._check(records, at, *refused_values(kinds))
+        return self.suppressed.drop(self._check(records, at, *refused_values(kinds)), suppressed)
 
     def _row_counts(self, winner: Winner, counts: Mapping[str, int]) -> RowCounts:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
@@ -251,10 +260,11 @@ class BronzeIngest:
 
     def _read_checked(self, session: SparkSession, plan: BatchPlan, intent: Intent) -> DataFrame:
         """Read the records of the plan, with their refusals."""
+        suppressed, at = plan.sources.suppressed, self._time_of(intent)
         if replay := plan.sources.replay:
             rows = self._context.ops.quarantine.pinned_rows(self.spec.table, replay)
-            return self._check_received(session, rows, self._time_of(intent))
-        return self._check(self.records.read(session, self.spec, plan), self._time_of(intent))
+            return self._check_received(session, rows, at, suppressed)
+        return self.suppressed.drop(self._check(self.records.read(session, self.spec, plan), at), suppressed)
 
     def _time_of(self, intent: Intent) -> datetime:
         return intent.planned_at or self._context.now()
@@ -272,7 +282,8 @@ class BronzeIngest:
     def _accepts_all(self, plan: BatchPlan) -> bool:
         """Whether no rule can refuse a record, and the source states the number of records."""
         has_rules = self.spec.row_rules or not all(column.nullable for column in self.spec.columns.values())
-        return self.records.has_row_count and not (has_rules or self._partition_texts or plan.sources.replay)
+        has_others = self._partition_texts or plan.sources.suppressed or plan.sources.replay
+        return self.records.has_row_count and not (has_rules or has_others)
 
     @property
     def _partition_texts(self) -> list[str]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
 from millrace.contracts.counted import counted
+from millrace.contracts.job.findings import ERASED
 from millrace.contracts.job.requests import QuarantineRequest
 from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.nested_type import is_nested
@@ -68,6 +69,11 @@ class CheckedRow:
     row: ReceivedRow
     outcome: str
     reasons: tuple[str, ...]
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it is of an erased subject: nothing may keep or show it."""
+        return any(reason.startswith(ERASED) for reason in self.reasons)
 
 
 def fix_values(

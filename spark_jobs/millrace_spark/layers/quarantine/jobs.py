@@ -94,7 +94,8 @@ def fix_rows(
             new = {row.id: row for row in fix_values(session, layer, to_fix, request, received)} if to_fix else {}
             checked += check_rows(session, layer, [new.get(row.id, row.received_row) for row in some])
     before = {row.id: row.received_row for row in rows}
-    fixed = [result.row for result in checked if result.row != before[result.row.id]]
+    kept = [result.row for result in checked if not result.is_erased]
+    fixed = [row for row in kept if row != before[row.id]]
     if not context.args.dry_run:
         decision = Decision(request.said_by, request.why, context.args.run_id)
         target = table_id(context.paths.table(context.spec.table))
@@ -114,7 +115,7 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     after = " Nothing was written: it is a dry run." if context.args.dry_run else waits if request.has_fixes else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"
     written = request.has_fixes and not context.args.dry_run and bool(rows)
-    shown = [_shown(context, row) for row in rows[:MAX_SHOWN]]
+    shown = [_shown(context, row) for row in rows if not row.is_erased][:MAX_SHOWN]
     outcome = Outcome.COMMITTED if written else Outcome.NO_OP
     message = f"{context.spec.table}: " + (f"{done}: {would}.{after}" if rows else no_rows)
     details = {"rows": shown, **counts}

@@ -13,6 +13,7 @@ from millrace.control.planning.source_ranges import pin_references
 from millrace.control.quarantine.events import Decision
 from millrace.control.quarantine.rows import quarantined_rows
 from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from millrace_spark.layers.bronze.suppressed_rows import SuppressedRows
 from millrace_spark.layers.received_rows import MAX_ROWS
 from millrace_spark.layers.silver.replays import source_of
 from millrace_spark.protocol.batches import BatchPlan, BatchWork, Closing
@@ -51,9 +52,9 @@ class ReplayWork:
         pinned = [row.received_row for row in rows[:MAX_ROWS]]
         references = pin_references(spec, self._context.paths, self._context.ops.gates)
         self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
-        return BatchPlan(
-            position.last_sources.at_same_position(replay=replay, replayed_rows=len(pinned), references=references)
-        )
+        suppressed = SuppressedRows(self._context.paths, spec).pin() if isinstance(spec, BronzeSpec) else None
+        of_replay = {"replay": replay, "replayed_rows": len(pinned), "suppressed": suppressed}
+        return BatchPlan(position.last_sources.at_same_position(**of_replay, references=references))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Write the rows as the layer writes any row."""
