@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from millrace.contracts.counted import counted
+from millrace.contracts.counted import counted, in_bytes
+from millrace.contracts.time_format import MINUTE
 from millrace.repair.restore_plan import ChangedBatch, RestorePlan
 
 _MOST = 20
@@ -16,6 +17,9 @@ def plan_lines(plan: RestorePlan, *, has_keys: bool = True) -> Iterator[str]:
     table, after = plan.table, plan.newest + 1
     yield f"{table}: version {after} would have the rows of version {plan.restores}. Nothing was written."
     changes = _changes(plan.inserted, plan.updated, plan.deleted)
+    if plan.taken_at and plan.copied_back:
+        back = f"{counted(plan.copied_back.files, 'file')}, {in_bytes(plan.copied_back.size)}"
+        yield f"Copied back from {plan.backup}, taken {plan.taken_at:{MINUTE}}: {back}"
     yield f"Rows: {plan.rows_now:,} now, {plan.rows_after:,} after: {changes}"
     yield from _some(
         [

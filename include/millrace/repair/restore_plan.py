@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from millrace.catalog import Catalog
@@ -13,7 +15,7 @@ from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverQuerySpec, SilverSpec
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import Winner
-from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.control.log.delta_log import latest_version, remaining_commits
 from millrace.control.maintenance.retention import readers_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
@@ -21,6 +23,7 @@ from millrace.control.repair.following import why_rebuild
 from millrace.control.repair.restoring import secondary_tables
 from millrace.reading.stored_version import StoredVersion
 from millrace.reading.table_difference import Kind, TableDifference, table_difference
+from millrace.repair.backups import Backup, MissingFiles
 from millrace.repair.restore_target import RestoreTarget, restore_target
 
 _START_AT = "__START_AT"
@@ -111,6 +114,10 @@ class RestorePlan:
         replays_undone: the number of undone replays, whose rows wait in quarantine again.
         downstream: the tables that read the table, in the order of a run.
         readers: the readers of the table with their versions, the slowest first.
+        backup: the folder of the backup that has what the table lost of the version; empty without one.
+        taken_at: when it was taken.
+        copied_back: what is copied back from it; fewer files if an earlier try was interrupted, so the id has no part
+            of it.
     """
 
     table: str
@@ -136,6 +143,9 @@ class RestorePlan:
     replays_undone: int
     downstream: tuple[Downstream, ...]
     readers: tuple[ReaderPosition, ...]
+    backup: str = ""
+    taken_at: datetime | None = None
+    copied_back: MissingFiles | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -146,12 +156,13 @@ class RestorePlan:
     def command(self) -> str:
         """The command that does exactly this, without the reason."""
         more = " --no-reload" if self.no_reload else ""
-        return f"lakehouse repair restore {self.table} --to {self.restores}{more} --execute {self.id}"
+        source = f"--from {shlex.quote(self.backup)}" if self.backup else f"--to {self.restores}"
+        return f"lakehouse repair restore {self.table} {source}{more} --execute {self.id}"
 
     @property
     def id(self) -> str:
         """The digest of all of it."""
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        text = json.dumps(asdict(replace(self, copied_back=None)), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -163,6 +174,7 @@ def plan_restore(
     restricted: RestrictedColumns,
     *,
     no_reload: bool = False,
+    backup: Backup | None = None,
 ) -> RestorePlan:
     """Return what a restore of the table to a version would change; nothing is written but what resolving records.
 
@@ -171,7 +183,8 @@ def plan_restore(
         RepairError: the table cannot be restored to it; the message names what would help.
         TornLogError: the log does not continue where the ledger ended.
     """
-    return _plan(restore_target(spec, version, catalog, ops, no_reload=no_reload), catalog, ops, restricted, no_reload)
+    target = restore_target(spec, version, catalog, ops, no_reload=no_reload, backup=backup)
+    return _plan(target, catalog, ops, restricted, no_reload)
 
 
 def _plan(
@@ -181,7 +194,7 @@ def _plan(
     path = ops.paths.table(table)
     difference = table_difference(
         StoredVersion(path, target.newest),
-        StoredVersion(path, target.version),
+        StoredVersion(target.place_of(table, path), target.version),
         keys_of(spec),
         restricted=restricted,
         samples=_SAMPLES,
@@ -214,7 +227,7 @@ def _plan(
         redone=tuple(_changed(batch, ops) for batch in redone),
         others=tuple(
             f"version {commit.version}, {commit.operation} by {commit.engine or 'an unknown tool'}"
-            for commit in commits_after(path, target.version)
+            for commit in remaining_commits(path, target.version)
             if commit.changes_data and not commit.metadata and not commit.run_id
         ),
         files=tuple(sorted(files)),
@@ -222,6 +235,9 @@ def _plan(
         replays_undone=sum(bool(batch.intent.sources.replay) for batch in undone),
         downstream=tuple(_downstream(target, undone, redone, catalog, ops)),
         readers=tuple(ReaderPosition(reader.name, reader.version) for reader in readers),
+        backup=str(target.backup.folder) if target.backup else "",
+        taken_at=target.backup.manifest.taken_at if target.backup else None,
+        copied_back=_copied_back(target, ops),
     )
 
 
@@ -256,11 +272,19 @@ def _changed(batch: Winner, ops: OpsTables) -> ChangedBatch:
     )
 
 
+def _copied_back(target: RestoreTarget, ops: OpsTables) -> MissingFiles | None:
+    if target.backup is None:
+        return None
+    missing = target.backup.missing(target.folders(ops.paths))
+    return MissingFiles(len(missing), sum(file.size for file, _ in missing))
+
+
 def _secondary_changes(target: RestoreTarget, ops: OpsTables) -> Iterator[SecondaryChange]:
     folders = secondary_tables(target.spec.table, target.table_id, ops.paths)
     for name, version in target.secondary.items():
-        now = table_rows(folders[name], latest_version(folders[name]))
-        yield SecondaryChange(name, now, table_rows(folders[name], version))
+        folder = folders[name]
+        now = table_rows(folder, latest_version(folder))
+        yield SecondaryChange(name, now, table_rows(target.place_of(name, folder), version))
 
 
 def _downstream(

@@ -16,14 +16,17 @@ from millrace.control.gates.result import GateResult
 from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import Intent, Stream
-from millrace.control.log.delta_log import commit_actions, latest_version
+from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version
 from millrace.control.log.stored_tables import identity, is_table, open_table
 from millrace.control.log.streams import CONCURRENT_BY, NONE, concurrency_at, concurrency_of
+from millrace.control.log.version_files import data_files_of
 from millrace.control.log.whole_versions import missing_files
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.restoring import batches_above, foreign_features, secondary_tables, secondary_target
 from millrace.errors import NotReadyError, RepairError, TornLogError
+from millrace.paths import LakehousePaths
 from millrace.reading.stored_version import StoredVersion
+from millrace.repair.backups import Backup
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class RestoreTarget:
         certificate: the result by which readers could use that version.
         later: the batches after it, oldest first, also restores.
         secondary: name of the quarantine and of the tombstones -> the version to which they go back, if they change.
+        backup: the backup that has what the table lost of the version; None without one.
     """
 
     spec: AnySpec
@@ -47,6 +51,17 @@ class RestoreTarget:
     certificate: GateResult
     later: tuple[Intent, ...]
     secondary: dict[str, int]
+    backup: Backup | None = None
+
+    def folders(self, paths: LakehousePaths) -> dict[str, LakePath]:
+        """Return the table, and what is beside it, that go back to what the backup has: name -> folder."""
+        beside = secondary_tables(self.spec.table, self.table_id, paths)
+        folders = {self.spec.table: paths.table(self.spec.table), **{name: beside[name] for name in self.secondary}}
+        return {name: folder for name, folder in folders.items() if self.backup and self.backup.has(name)}
+
+    def place_of(self, name: str, folder: LakePath) -> LakePath:
+        """Return where the version to which a table in a folder goes back can be read now."""
+        return self.backup.place_of(name) if self.backup and self.backup.has(name) else folder
 
 
 def require_repairable(spec: AnySpec, catalog: Catalog, ops: OpsTables) -> None:
@@ -73,9 +88,15 @@ def require_repairable(spec: AnySpec, catalog: Catalog, ops: OpsTables) -> None:
 
 
 def restore_target(
-    spec: AnySpec, version: int, catalog: Catalog, ops: OpsTables, *, no_reload: bool = False
+    spec: AnySpec,
+    version: int,
+    catalog: Catalog,
+    ops: OpsTables,
+    *,
+    no_reload: bool = False,
+    backup: Backup | None = None,
 ) -> RestoreTarget:
-    """Return the version as a target to which the table can be restored.
+    """Return the version as a target to which the table can be restored; a backup may have its files, and its log.
 
     Raises:
         NotReadyError: there is no table.
@@ -90,9 +111,12 @@ def restore_target(
     newest = latest_version(path)
     if version == newest:
         raise RepairError(f"{table}: version {version} is the newest already", _hint(table))
+    if backup:
+        _require_of_table(backup, spec, newest, ops)
     if not 0 <= version < newest:
         raise RepairError(f"{table} has no version {version} to go back to: its newest is {newest}", _hint(table))
-    opened, target = open_table(path, newest), _opened(table, path, version, ops)
+    opened = open_table(path, newest)
+    target = open_table(backup.folder, version) if backup else _opened(table, path, version, ops)
     if identity(target) != identity(opened):
         cause = f"{table}: version {version} is from before a rebuild"
         raise RepairError(cause, f"Undo the rebuild first: lakehouse rebuild {table} --undo")
@@ -100,21 +124,25 @@ def restore_target(
     try:
         later = tuple(batches_above(path, version))
     except TornLogError as error:
-        cause = f"{table}: the log lacks commits after version {version}"
-        raise RepairError(cause, _nearest(table, path, version, ops)) from error
+        if backup is None:
+            cause = f"{table}: the log lacks commits after version {version}"
+            raise RepairError(cause, _nearest(table, path, version, ops)) from error
+        batches = ops.ledger.batches(table, position.table_id, version, newest, with_undone=True)
+        later = tuple(batch.intent for batch in batches)
     if foreign := foreign_features(path):
         cause = f"{table}: the table has features with which no restore can write it: {', '.join(foreign)}"
         raise RepairError(cause, f"Rebuild it from its sources: lakehouse rebuild {table}")
     _require_same_protocol(table, path, target, opened, ops)
     _require_one_stream(table, target)
-    if {*target.file_uris()} == {*opened.file_uris()}:
+    if data_files_of(target).keys() == data_files_of(opened).keys():
         raise RepairError(f"{table}: version {newest} has the rows of version {version} already", _hint(table))
-    _require_files(table, path, target, opened, ops)
+    if backup is None:
+        _require_files(table, path, target, opened, ops)
     verdicts = ops.gates.verdicts(table)
     if verdicts and verdicts.found_wrong:
         cause = f"{table}: a verification found version {verdicts.found_wrong.version} wrong, and not since when"
         raise RepairError(cause, wrong_rows_way_out(table))
-    certificate = ops.gates.certificate_of(table, version)
+    certificate = _certificate(table, version, backup, ops)
     if certificate is None:
         cause = f"{table}: version {version} was never certified, so that readers would not get its rows"
         raise RepairError(cause, _nearest(table, path, version, ops))
@@ -125,10 +153,35 @@ def restore_target(
     secondary = dict[str, int]()
     for name, folder in secondary_tables(table, position.table_id, ops.paths).items():
         before = secondary_target(folder, [intent.token for intent in later])
-        if before is not None:
-            _require_files(name, folder, open_table(folder, before), open_table(folder), ops)
+        if backup and (of_backup := backup.manifest.beside.get(name)) is not None:
+            is_whole = len(commit_versions(folder, of_backup)) == latest_version(folder) - of_backup
+            if before is not None or not is_whole:  # a commit that the log lost may be one of an undone batch
+                secondary[name] = of_backup
+        elif before is not None:
+            _require_files(name, folder, _opened(name, folder, before, ops), open_table(folder), ops)
             secondary[name] = before
-    return RestoreTarget(spec, position.table_id, newest, version, certificate, later, secondary)
+    return RestoreTarget(spec, position.table_id, newest, version, certificate, later, secondary, backup)
+
+
+def _require_of_table(backup: Backup, spec: AnySpec, newest: int, ops: OpsTables) -> None:
+    """Require that a backup is one of the table as it is now."""
+    table, path, has = spec.table, ops.paths.table(spec.table), backup.manifest
+    if has.table_id != (of_table := table_id(path)):
+        cause = f"{table}: the backup is of the table {has.table_id}, before a rebuild; now it is {of_table}"
+        undo = f"Undo the rebuild first, while its old versions are there: lakehouse rebuild {table} --undo"
+        raise RepairError(cause, f"{undo}. Or read the backup itself: it is a Delta table.")
+    if has.version > newest:
+        cause = f"{table}: the backup has version {has.version}, and the table ends with version {newest}"
+        raise RepairError(cause, "Its folder was put back to an older state. Use an earlier backup, or rebuild it.")
+    backup.require_same_commit(path)
+
+
+def _certificate(table: str, version: int, backup: Backup | None, ops: OpsTables) -> GateResult | None:
+    if backup is None:
+        return ops.gates.certificate_of(table, version)
+    # The log that shows which later versions have the same rows may be gone; the backup was taken while it was there.
+    known = next(ops.gates.certificates_below(table, version + 1), None)
+    return known if known and known.version == backup.manifest.certificate.version else None
 
 
 def _opened(table: str, path: LakePath, version: int, ops: OpsTables) -> DeltaTable:
@@ -145,7 +198,7 @@ def _require_same_protocol(table: str, path: LakePath, target: DeltaTable, newes
         return
     changes = (
         version
-        for version in range(newest.version(), target.version(), -1)
+        for version in reversed(commit_versions(path, target.version()))
         if any("protocol" in action for action in commit_actions(path, version))
     )
     cause = f"{table}: the features of the table have changed since version {target.version()}"

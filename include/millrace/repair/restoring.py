@@ -23,8 +23,9 @@ from millrace.errors import RepairError
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.paths import LakehousePaths
 from millrace.reading.certified import certified
+from millrace.repair.backups import Backup, open_backup
 from millrace.repair.restore_plan import RestorePlan, plan_restore
-from millrace.repair.restore_target import require_repairable
+from millrace.repair.restore_target import require_repairable, restore_target
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,20 @@ class RestoreRequest:
         version: the version whose rows come back.
         no_reload: whether the landing files of undone batches are not loaded again.
         restricted: the restricted columns of the table, whose values the plan does not show.
+        backup: the backup that has what the table lost of the version; None without one.
     """
 
     spec: AnySpec
     version: int
     no_reload: bool
     restricted: RestrictedColumns
+    backup: Backup | None = None
 
     def plan(self, catalog: Catalog, ops: OpsTables) -> RestorePlan:
         """Return what the restore would change now; raise the errors of `plan_restore`."""
-        return plan_restore(self.spec, self.version, catalog, ops, self.restricted, no_reload=self.no_reload)
+        return plan_restore(
+            self.spec, self.version, catalog, ops, self.restricted, no_reload=self.no_reload, backup=self.backup
+        )
 
     def execute(self, decided: Repair, run_id: str, catalog: Catalog, ops: OpsTables, leases: Leases) -> Winner:
         """Restore the table as the plan with the id of the decision has shown it, or go on where that was interrupted.
@@ -84,11 +89,35 @@ class RestoreRequest:
         shown = json.dumps(plan.facts, default=str)
         record = DecidedRepair(table, RESTORE, decided, shown, plan.newest)
         ops.repairs.record(RepairEvent.DECIDED, record, table_id(path), run_id)
+        beside = dict[str, int]()
+        if self.backup:
+            target = restore_target(self.spec, self.version, catalog, ops, no_reload=self.no_reload, backup=self.backup)
+            folders = target.folders(ops.paths)
+            self.backup.copy_back(folders)
+            beside = {name: version for name, version in target.secondary.items() if name in folders}
         last = ops.ledger.last_recorded(table, plan.table_id, Stream(table).name, self.version)
         today = utc_now().date()
         interval = last.intent.interval if last else utc_days(today, today)[0]
-        restore = Restore(self.spec, self.version, plan.newest, interval, run_id, token, decided, self.no_reload)
+        newest, no_reload = plan.newest, self.no_reload
+        restore = Restore(self.spec, self.version, newest, interval, run_id, token, decided, no_reload, beside)
         return restore.run(ops)
+
+
+def asked_copy_back(table: str, folder: str, catalog: Catalog, *, no_reload: bool) -> RestoreRequest:
+    """Return the restore to the version that a backup has, of which a person asks for.
+
+    Args:
+        table: the table.
+        folder: the folder of the backup, or its place in a bucket.
+        catalog: the specs.
+        no_reload: whether the landing files of undone batches are not loaded again.
+
+    Raises:
+        SpecError: the spec is wrong, or there is no such table.
+        RepairError: there is no complete backup of the table.
+    """
+    spec, backup = catalog.spec(table), open_backup(table, folder)
+    return RestoreRequest(spec, backup.manifest.version, no_reload, Restrictions(catalog.specs).of(table), backup)
 
 
 def asked_restore(table: str, to: str, catalog: Catalog, paths: LakehousePaths, *, no_reload: bool) -> RestoreRequest:

@@ -12,17 +12,15 @@ from millrace.cli.listings.as_json import AsJson
 repair = typer.Typer(no_args_is_help=True, help="Repair a table: first see what would change, then execute just that.")
 
 
-@repair.callback()
-def every_repair() -> None:
-    """Keep the name of a repair a command of its own, while there is only one."""
-
-
 @repair.command()
 def restore(
     table: Annotated[str, typer.Argument(help="A table.", autocompletion=table_names)],
     to: Annotated[
         str, typer.Option("--to", help="A certified version, or a UTC time: what readers used then.", metavar="VERSION")
-    ],
+    ] = "",
+    backup: Annotated[
+        str, typer.Option("--from", help="A backup, in place of --to: its version, with what is missing.")
+    ] = "",
     no_reload: Annotated[
         bool, typer.Option("--no-reload", help="Bronze: do not load the landing files of undone batches again.")
     ] = False,
@@ -36,10 +34,55 @@ def restore(
 
     Without --execute it only shows what would change, everywhere, and ends with the id of exactly that.
     """
+    from millrace.cli.catalog import command_catalog
     from millrace.cli.repair.restore import execute_restore, show_restore
+    from millrace.repair.restoring import asked_copy_back, asked_restore
     from millrace.settings import Settings
 
-    if execute:
-        execute_restore(table, to, execute, why, Settings(), no_reload=no_reload)
+    if bool(to) is bool(backup):
+        raise typer.BadParameter("Write either --to VERSION or --from FOLDER.")
+    settings = Settings()
+    catalog = command_catalog(settings.tables)
+    if backup:
+        asked = asked_copy_back(table, backup, catalog, no_reload=no_reload)
     else:
-        show_restore(table, to, Settings(), no_reload=no_reload, as_json=as_json)
+        asked = asked_restore(table, to, catalog, settings.paths, no_reload=no_reload)
+    if execute:
+        execute_restore(asked, execute, why, catalog, settings)
+    else:
+        show_restore(asked, catalog, settings, as_json=as_json)
+
+
+@repair.command()
+def backup(
+    table: Annotated[str, typer.Argument(help="A table.", autocompletion=table_names)],
+    to: Annotated[
+        str,
+        typer.Option("--to", help="A new folder, or s3://bucket/prefix, elsewhere.", metavar="FOLDER"),
+    ],
+    version: Annotated[int | None, typer.Option(help="A certified version; by default that of readers.", min=0)] = None,
+) -> None:
+    """Copy one certified version of a table to a folder of its own: any Delta reader can read it there.
+
+    Nothing of it refers to the lakehouse. `repair restore --from` copies back what is missing. If it is interrupted,
+    the same command goes on.
+    """
+    from getpass import getuser
+    from shlex import quote
+
+    from millrace.cli.output import show
+    from millrace.cli.selection import new_run_id
+    from millrace.clock import utc_now
+    from millrace.contracts.counted import counted, in_bytes
+    from millrace.control.ops_tables import OpsTables
+    from millrace.repair.taking_backups import take_backup
+    from millrace.settings import Settings
+
+    ops, run_id = OpsTables(Settings().paths), new_run_id(utc_now())
+    taken = take_backup(table, to, ops, version=version, taken_by=getuser(), run_id=run_id)
+    has = taken.manifest
+    show(
+        f"{table}: version {has.version} is in {taken.folder}: {counted(has.rows, 'row')}, "
+        f"{counted(len(has.files), 'file')}, {in_bytes(has.size)}, each with its SHA-256 in the manifest.",
+        f"To copy it back: lakehouse repair restore {table} --from {quote(str(taken.folder))}",
+    )

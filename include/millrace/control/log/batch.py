@@ -144,6 +144,8 @@ class BatchSources(BaseModel):
             repairs the table (ADR 0061); such a batch reads nothing, and the next batch reads again what the batches
             after that version consumed.
         undoes: the tokens of all batches after that version, also of earlier restores.
+        restores_beside: name of the quarantine and of the tombstones -> the version that a backup has of it, and that
+            comes back, too; without it, that before the first write of the undone batches.
         repair: the repair that a person has asked for; None if the gate refused a later version.
         no_reload: the landing files of those batches are not loaded again.
         rebuild: the id of the rebuild that replaced all rows; the ranges are the sources of the new rows.
@@ -175,6 +177,7 @@ class BatchSources(BaseModel):
     replayed_rows: int = 0
     restores: int | None = None
     undoes: tuple[str, ...] = ()
+    restores_beside: dict[str, int] = Field(default_factory=dict)
     repair: Repair | None = None
     no_reload: bool = False
     rebuild: str = ""

@@ -7,8 +7,8 @@ again what the batches after the earlier version had read (ADR 18, ADR 61).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -47,6 +47,7 @@ class Restore:
         token: the token of the batch; by default a random one.
         repair: the repair that a person has asked for; None if the gate refused a later version.
         no_reload: whether the batches that are undone are not read again.
+        beside: name of the quarantine and of the tombstones -> the version of a backup that comes back.
     """
 
     spec: AnySpec
@@ -57,6 +58,7 @@ class Restore:
     token: str = ""
     repair: Repair | None = None
     no_reload: bool = False
+    beside: Mapping[str, int] = field(default_factory=dict)
 
     def run(self, ops: OpsTables) -> Winner:
         """Record the intent, commit the earlier rows, and close the batch; the caller holds the lease of the table.
@@ -71,6 +73,8 @@ class Restore:
         restored = ledger.last_recorded(table, position.table_id, stream.name, self.target)
         last = position.last if self.no_reload else restored
         sources = last.intent.sources if last else BatchSources()
+        # The ledger knows them all, also where the log lost commits between the version and the newest one.
+        later = ledger.batches(table, position.table_id, self.target, self.newest, with_undone=True)
         intent = Intent(
             table=table,
             table_id=position.table_id,
@@ -83,7 +87,8 @@ class Restore:
             spec_hash=restored.intent.spec_hash if restored else self.spec.spec_hash,  # of the rows that come back
             sources=sources.at_same_position(
                 restores=self.target,
-                undoes=[intent.token for intent in batches_above(path, self.target)],
+                undoes=[batch.token for batch in later],
+                restores_beside=dict(self.beside),
                 repair=self.repair,
                 no_reload=self.no_reload,
             ),
@@ -225,7 +230,8 @@ def _restore_secondary(folder: LakePath, name: str, intent: Intent) -> None:
     table, app_id = open_table(folder), intent.secondary_app_id(name)
     if (table.transaction_version(app_id) or 0) >= intent.batch_seq:
         return
-    if (target := secondary_target(folder, intent.sources.undoes)) is not None:
+    target = intent.sources.restores_beside.get(name, secondary_target(folder, intent.sources.undoes))
+    if target is not None:
         _restore(table, target, app_id, intent)
 
 

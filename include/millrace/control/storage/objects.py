@@ -71,7 +71,7 @@ class LocalObjectStore:
             return ""
         finally:
             written.unlink()
-        _force_to_disk(self._folder)
+        force_to_disk(self._folder)
         return _etag(body)
 
     def put_if_match(self, key: str, body: bytes, etag: str) -> str:
@@ -80,7 +80,7 @@ class LocalObjectStore:
             if not self._has(key, etag):
                 return ""
             self._write_partial(key, body).replace(self._folder / key)
-            _force_to_disk(self._folder)
+            force_to_disk(self._folder)
             return _etag(body)
 
     def delete_if_match(self, key: str, etag: str) -> bool:
@@ -89,7 +89,7 @@ class LocalObjectStore:
             if not self._has(key, etag):
                 return False
             (self._folder / key).unlink()
-            _force_to_disk(self._folder)
+            force_to_disk(self._folder)
             return True
 
     def keys(self, prefix: str) -> list[str]:
@@ -112,7 +112,7 @@ class LocalObjectStore:
         missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
         self._folder.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _force_to_disk(folder.parent)
+            force_to_disk(folder.parent)
         written = self._folder / f".{key}.{uuid4().hex}"
         try:
             with open(written, "wb", opener=partial(os.open, mode=self._mode)) as file:
@@ -129,7 +129,7 @@ def _etag(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def _force_to_disk(folder: Path) -> None:
+def force_to_disk(folder: Path) -> None:
     """Wait until the names in the folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

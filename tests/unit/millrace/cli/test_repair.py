@@ -1,9 +1,11 @@
-"""`lakehouse repair restore`: what it prints, for people and for programs, and the command that it ends with."""
+"""`lakehouse repair`: what it prints, for people and for programs, and the command that it ends with."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -56,6 +58,25 @@ def test_programs_get_all_of_it(lakehouse: Lakehouse) -> None:
     [plan] = json.loads(lakehouse("repair", "restore", ORDERS, "--to", "1", "--json").stdout)
     assert (plan["makes_version"], plan["inserted"], plan["restores"], plan["certified"]) == (4, 2, 1, 2)
     assert plan["command"].endswith(f"--execute {plan['id']}")
+
+
+def test_a_backup_names_the_command_that_copies_it_back_and_that_the_one_that_does_it(
+    lakehouse: Lakehouse, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a backup"
+    taken = lakehouse("repair", "backup", ORDERS, "--to", str(folder))
+    assert f"{ORDERS}: version 2 is in {folder}: 5 rows, " in taken.stdout, taken.output
+    shutil.move(next(Path(str(settings.paths.table(ORDERS))).glob("*.parquet")), tmp_path)
+    copy = shlex.split(taken.stdout.splitlines()[-1].removeprefix("To copy it back: lakehouse "))
+    shown = lakehouse(*copy)
+    assert f"Copied back from {folder}, taken " in shown.stdout, shown.output
+    assert ": 1 file, " in shown.stdout
+    command = shown.stdout.splitlines()[-1].removeprefix("To do exactly this: lakehouse ").removesuffix(" ...")
+    done = lakehouse(*shlex.split(command), "a wrong delete")
+    assert "has the rows of version 2" in done.stdout, done.stderr
+    assert DeltaTable(str(settings.paths.table(ORDERS))).to_pyarrow_table().num_rows == 5
+    for both in ([], ["--to", "1", "--from", str(folder)]):
+        assert lakehouse("repair", "restore", ORDERS, *both).exit_code == ExitCode.WRONG_USAGE
 
 
 def test_what_is_neither_a_version_nor_a_time_is_refused(lakehouse: Lakehouse) -> None:
