@@ -17,12 +17,13 @@ from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import Intent, Stream
 from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version
+from millrace.control.log.property_commits import foreign_features
 from millrace.control.log.stored_tables import identity, is_table, open_table
 from millrace.control.log.streams import CONCURRENT_BY, NONE, concurrency_at, concurrency_of
 from millrace.control.log.version_files import data_files_of
 from millrace.control.log.whole_versions import missing_files
 from millrace.control.ops_tables import OpsTables
-from millrace.control.repair.restoring import batches_above, foreign_features, secondary_tables, secondary_target
+from millrace.control.repair.restoring import batches_above, secondary_tables, secondary_target
 from millrace.errors import NotReadyError, RepairError, TornLogError
 from millrace.paths import LakehousePaths
 from millrace.reading.stored_version import StoredVersion

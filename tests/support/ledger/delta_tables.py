@@ -43,11 +43,16 @@ def create_table(path: Path, **properties: str) -> str:
 
 
 def create_table_of(spec: AnySpec, path: Path) -> str:
-    """Create an empty table with the properties and the description of a spec; return its id."""
+    """Create an empty table with properties and description of a spec, and Spark's protocol; return its id."""
     table = DeltaTable.create(
         str(path), ROWS, description=spec.description or None, configuration=table_properties(spec),
         raise_if_key_not_exists=False,
     )  # fmt: skip
+    commit = commit_file(path, 0)
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    [protocol] = [action["protocol"] for action in actions if "protocol" in action]
+    protocol |= {"minWriterVersion": 7, "writerFeatures": ["changeDataFeed", "invariants", "appendOnly"]}
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
     return str(table.metadata().id)
 
 

@@ -10,10 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from deltalake import CommitProperties, PostCommitHookProperties
-from deltalake.exceptions import CommitFailedError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS
 from millrace.control.changes.table_properties import LOG_CLEANING, LOG_KEPT_FOR, KeptFor, cleans_log, log_kept_for
@@ -22,6 +18,7 @@ from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.holds import HoldEvent
 from millrace.control.log.batch import new_token
 from millrace.control.log.delta_log import MAINTENANCE_KEY
+from millrace.control.log.property_commits import set_properties
 from millrace.control.log.stored_tables import identity, is_table, open_table
 from millrace.control.maintenance.health import TableHealth, beside_folders
 from millrace.control.ops_tables import OpsTables
@@ -122,7 +119,8 @@ def _keep_for(wanted: KeptFor, table: str, ops: OpsTables, run_id: str) -> None:
     for folder in (path, *filter(is_table, beside)):
         stored = _stored_properties(folder)
         if _differs(log_kept_for(stored), wanted, is_cleaned=cleans_log(stored)):
-            _set_properties(folder, _properties(wanted), run_id)
+            mark = json.dumps({MAINTENANCE_KEY: {"run_id": run_id, "token": new_token()}})
+            set_properties(folder, _properties(wanted), mark)
 
 
 def _stored_properties(path: LakePath) -> dict[str, str]:
@@ -138,20 +136,3 @@ def _differs(stored: KeptFor, wanted: KeptFor, *, is_cleaned: bool) -> bool:
     if stored is wanted:
         return is_cleaned and wanted is not KeptFor.NOBODY
     return is_cleaned or stored is not KeptFor.NOBODY or wanted is KeptFor.HOLDS
-
-
-# A batch of another stream of the table may commit in between.
-@retry(
-    retry=retry_if_exception_type(CommitFailedError),
-    stop=stop_after_attempt(8),
-    wait=wait_random_exponential(multiplier=0.05, max=1),
-    reraise=True,
-)
-def _set_properties(path: LakePath, properties: dict[str, str], run_id: str) -> None:
-    mark = json.dumps({MAINTENANCE_KEY: {"run_id": run_id, "token": new_token()}})
-    open_table(path, without_files=True).alter.set_table_properties(
-        properties,
-        raise_if_not_exists=False,
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": mark}),
-        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-    )

@@ -16,7 +16,6 @@ from deltalake.exceptions import CommitFailedError
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.lake_path import LakePath
-from millrace.contracts.spec.table_features import RESTORABLE
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
@@ -24,6 +23,7 @@ from millrace.control.ledger.resolution import resolve, winner_at
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources, Intent, Repair, Stream, Winner, new_token
 from millrace.control.log.delta_log import commits_after, latest_version, remaining_commits
+from millrace.control.log.property_commits import foreign_features
 from millrace.control.log.stored_tables import is_table, open_table
 from millrace.control.ops_tables import OpsTables
 from millrace.control.quarantine.events import Decision
@@ -144,12 +144,6 @@ def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -
     if replays := [intent.batch_seq for intent in undone if intent.sources.replay]:
         return f"batch {replays[0]} is a replay of quarantined rows, which would have to wait again"
     return ""
-
-
-def foreign_features(table: LakePath) -> Sequence[str]:
-    """Return the features of a table with which delta-rs cannot write it."""
-    features = open_table(table, without_files=True).protocol().writer_features or ()
-    return sorted(set(features) - set(RESTORABLE))
 
 
 def finish_restore(winner: Winner, ops: OpsTables) -> None:

@@ -20,6 +20,7 @@ from millrace.control.changes.table_properties import KeptFor, log_kept_for
 from millrace.control.leases.leases import Leases
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.holds import HoldEvent
+from millrace.control.log.property_commits import set_properties
 from millrace.control.maintenance import holding
 from millrace.control.maintenance.holding import hold_tables, release_hold
 from millrace.control.ops_tables import OpsTables
@@ -90,7 +91,7 @@ def test_nothing_of_a_held_table_is_deleted_until_its_last_hold_is_released(
 def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
     lakehouse: Lakehouse, settings: Settings, path: Path
 ) -> None:
-    DeltaTable(str(path)).alter.set_table_properties({CLEANS_LOG: "false"})
+    set_properties(path, {CLEANS_LOG: "false"}, "another tool")
     plan = lakehouse("maintain", "--plan", "--json")
     assert [each["step"] for each in json.loads(plan.stdout)] == ["vacuum"], "somebody keeps the log, and no more"
     assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.log.delta_log import read_commit
+from millrace.control.log.property_commits import set_properties
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES, Rewrite
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
 from millrace.control.maintenance.health_days import HealthDays, keep_health
@@ -293,7 +294,7 @@ def test_the_quarantine_of_a_table_is_maintained_with_it(ops: OpsTables, path: P
 def test_a_property_that_is_not_as_the_spec_says_is_to_be_set(ops: OpsTables, path: Path) -> None:
     create_table_of(PLAIN, path)
     assert health(ops).storage is StorageState.IN_ORDER
-    DeltaTable(str(path)).alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    set_properties(path, {"delta.enableChangeDataFeed": "false"}, "another tool")
     found = health(ops)
     assert found.storage is StorageState.TO_MAINTAIN
     assert found.reason.endswith("; not as the spec says: delta.enableChangeDataFeed")
