@@ -32,6 +32,7 @@ from millrace_spark.jobs import (
     quarantine_fix,
     quarantine_replay,
     silver_merge,
+    subject_erasure,
     table_log,
     table_optimize,
     table_rebuild,
@@ -58,6 +59,7 @@ RUN: dict[Job, RunJob] = {
     Job.QUARANTINE_REPLAY: quarantine_replay.run,
     Job.TABLE_REBUILD: table_rebuild.run,
     Job.TABLE_VERIFY: table_verify.run,
+    Job.SUBJECT_ERASURE: subject_erasure.run,
 }
 
 

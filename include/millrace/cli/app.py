@@ -12,7 +12,7 @@ import typer
 
 from millrace.cli.authoring.commands import infer, init, new, schema, suggest
 from millrace.cli.completion import domain_names, table_names
-from millrace.cli.erase import erase
+from millrace.cli.erase.commands import erase
 from millrace.cli.holds import hold
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show

@@ -9,6 +9,7 @@ import pyarrow as pa
 from millrace.control.gates.gates import Gates
 from millrace.control.ledger.commit_history import CommitHistory
 from millrace.control.ledger.deletes import DeleteRecords
+from millrace.control.ledger.erasures import Erasures
 from millrace.control.ledger.holds import Holds
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.new_columns import NewColumns
@@ -53,6 +54,7 @@ class OpsTables:
         specs: the specs that batches used (`ops.specs`).
         rebuilds: the rebuilds of tables (`ops.rebuilds`).
         holds: the tables whose old versions must stay (`ops.holds`).
+        erasures: the erasures of subjects (`ops.erasures`).
 
     Args:
         paths: the folders of the lakehouse.
@@ -79,6 +81,7 @@ class OpsTables:
         self.rebuilds = Rebuilds(paths)
         self.holds = Holds(paths)
         self.repairs = Repairs(paths)
+        self.erasures = Erasures(paths)
         self._logs = {name: OpsTable.of(paths, name, pa.schema([])) for name in OPS_TABLES}
 
     def sizes(self) -> dict[str, OpsSize]:

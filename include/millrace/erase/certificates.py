@@ -10,27 +10,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-import pyarrow as pa
 from pydantic_core import to_json
 
 from millrace.contracts.time_format import MINUTE
+from millrace.control.ledger.erasures import ERASURES, WHOLE, ErasureEvent
 from millrace.control.ledger.ops_table import OpsTable
 from millrace.erase.finding import Findings, Part
 from millrace.errors import MillraceError, NotReadyError
 from millrace.paths import LakehousePaths
-
-ERASURES = pa.schema(
-    [
-        ("recorded_at", pa.timestamp("us", tz="UTC")),
-        ("event", pa.string()),
-        ("table", pa.string()),
-        ("number", pa.int64()),
-        ("certificate", pa.string()),
-    ]
-)
-
-_ALL = "lakehouse"
-"""What certificates are about: no single table."""
 
 _TRIES = 8
 
@@ -88,7 +75,7 @@ class Certificates:
 
     def all(self) -> list[Certificate]:
         """Return all certificates, the first one first."""
-        rows = self._events.events(_ALL, ("number", "certificate"))
+        rows = self._events.events(WHOLE, ("number", "certificate"), event=ErasureEvent.CERTIFIED.value)
         return sorted((Certificate(row["number"], row["certificate"]) for row in rows), key=lambda each: each.number)
 
     def write(self, findings: Findings, request: str, by: str) -> Certificate:
@@ -118,7 +105,7 @@ class Certificates:
                 **asdict(findings),
             }
             text = to_json(content).decode()
-            row = {"event": "certified", "table": _ALL, "number": number, "certificate": text}
+            row = {"event": ErasureEvent.CERTIFIED.value, "table": WHOLE, "number": number, "certificate": text}
             if self._events.append_once([row], f"certificate/{number}"):
                 return Certificate(number, text)
         raise NotReadyError("others wrote certificates all the time", "Run this again.")

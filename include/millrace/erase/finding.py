@@ -104,22 +104,40 @@ class Findings:
     reached: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class FoundFile:
+    """A file that no table needs, with something of the subjects; its path may have a key.
+
+    Attributes:
+        place: the name of its place.
+        path: its path.
+    """
+
+    place: str
+    path: LakePath
+
+
 @dataclass
 class _Search:
     """A search in progress."""
 
     subjects: Subjects
+    found: list[FoundFile]
     places: dict[tuple[str, Part], Place] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     files: int = 0
     size: int = 0
     unread: list[str] = field(default_factory=list)
 
-    def add(self, name: str, part: Part, file: StoredFile, found: Found, due: datetime | None) -> None:
-        """Count a file that was searched."""
+    def add(
+        self, name: str, part: Part, file: StoredFile, found: Found, due: datetime | None, path: LakePath | None = None
+    ) -> None:
+        """Count a file that was searched; `path` is where it is, if it is no landing file."""
         self.files += 1
         self.size += file.size
         if found:
+            if part is Part.FILES and path:
+                self.found.append(FoundFile(name, path))
             name = self.subjects.hide(name)
             place = self.places.get((name, part)) or Place(name, part)
             self.places[name, part] = place.plus(found, file, due)
@@ -157,10 +175,12 @@ class _Folder:
         except (UnreadFileError, OSError, ValueError) as error:
             search.miss(self.name, file.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
             return
-        search.add(self.name, part, file, found, due)
+        search.add(self.name, part, file, found, due, self.path / file.path)
 
 
-def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime) -> Findings:
+def find(
+    subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime, found: list[FoundFile] | None = None
+) -> Findings:
     """Search every file of a lakehouse, its landing files, and the files that runs write for people.
 
     Args:
@@ -168,12 +188,14 @@ def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime
         catalog: the specs, which say where their keys go.
         settings: the places.
         now: the time.
+        found: gets the files that no table needs, and that have something of them; without landing files.
 
     Raises:
         NotReadyError: the store does not answer.
         StorageError: the store refuses a request.
     """
-    reach, search, holds = reach_of(subjects.kind, catalog.specs), _Search(subjects), Holds(settings.paths)
+    reach, holds = reach_of(subjects.kind, catalog.specs), Holds(settings.paths)
+    search = _Search(subjects, [] if found is None else found)
     every = Keys(
         {key for each in reach.values() for key in each.keys},
         {name for each in reach.values() for name in each.computed},
@@ -201,12 +223,12 @@ def find(subjects: Subjects, catalog: Catalog, settings: Settings, now: datetime
         spec = catalog.specs[table]
         if isinstance(spec, BronzeSpec) and not spec.reads_kafka:
             _search_landing(spec, of_table, settings.landing, search)
-    found, limits = tuple(search.places.values()), tuple(map(subjects.hide, _limits(subjects, catalog, reach)))
+    limits = tuple(map(subjects.hide, _limits(subjects, catalog, reach)))
     return Findings(
         kind=subjects.kind,
         subjects=len(subjects.values),
         searched_at=now,
-        places=found,
+        places=tuple(search.places.values()),
         versions=search.versions,
         files=search.files,
         size=search.size,

@@ -176,14 +176,20 @@ class FileSearch:
         columns = [column.name for column in stored.file.schema_arrow if _may_hold_key(column.type)]
         rows = mentions = 0
         for batch in stored.file.iter_batches(_ROWS, columns=columns) if columns else ():
-            is_row, is_named = (np.zeros(batch.num_rows, dtype=bool) for _ in range(2))
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                of_row, of_text = self._in_column(column, name.lower())
-                is_row |= of_row
-                is_named |= of_text
+            is_row, is_named = self.in_rows(batch)
             rows += int(is_row.sum())
             mentions += int((is_named & ~is_row).sum())
         return Found(rows, mentions)
+
+    def in_rows(self, batch: pa.RecordBatch) -> tuple[Mask, Mask]:
+        """Return for each row whether its key is that of a subject, and whether a value of it names one."""
+        is_row, is_named = (np.zeros(batch.num_rows, dtype=bool) for _ in range(2))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if _may_hold_key(column.type):
+                of_row, of_text = self._in_column(column, name.lower())
+                is_row |= of_row
+                is_named |= of_text
+        return is_row, is_named
 
     def _in_column(self, column: pa.Array, path: str) -> tuple[Mask, Mask]:
         """Return for each value whether it is a key in a place of keys, and whether it, or a part, names a subject."""
@@ -211,15 +217,10 @@ class FileSearch:
 
     def _are_keys(self, column: pa.Array, *, all_numbers: bool) -> Mask:
         """Return for each value whether it is the key of a subject, in the type of the column."""
-        kind, values = column.type, list[object]()
-        if _is_text(kind):
-            values = [_cast(value, kind) for value in self._subjects.values]
-            if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-                values += [_uuid(value) for value in self._subjects.values]
-        elif _is_number(kind):
-            short = () if all_numbers else {Decimal(value) for value in self._subjects.short}
-            values = [_cast(number, kind) for number in self._subjects.numbers if number not in short]
-        own = [value for value in values if value is not None]
+        kind, own = column.type, keys_of_type(self._subjects, column.type)
+        if not (all_numbers or _is_text(kind)):
+            short = {Decimal(value) for value in self._subjects.short}
+            own = [key for key in own if Decimal(str(key)) not in short]
         return _bools(pc.is_in(column, pa.array(own, kind))) if own else np.zeros(len(column), dtype=bool)
 
     def _are_named(self, column: pa.Array) -> Mask:
@@ -233,6 +234,23 @@ class FileSearch:
             value = column[int(at)].as_py()
             found[at] = self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
         return found
+
+
+def keys_of_type(subjects: Subjects, kind: pa.DataType) -> list[object]:
+    """Return the keys of subjects as values of a type of texts, bytes or numbers; none of those that no value equals.
+
+    >>> subjects = Subjects("customer", ("17.0", "C-17"))
+    >>> keys_of_type(subjects, pa.int32()), keys_of_type(subjects, pa.string()), keys_of_type(subjects, pa.date32())
+    ([17], ['17.0', 'C-17'], [])
+    """
+    values = list[object]()
+    if _is_text(kind):
+        values = [_cast(value, kind) for value in subjects.values]
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            values += [_uuid(value) for value in subjects.values]
+    elif _is_number(kind):
+        values = [_cast(number, kind) for number in subjects.numbers]
+    return [value for value in values if value is not None]
 
 
 def plain_texts(text: str) -> Iterator[str]:

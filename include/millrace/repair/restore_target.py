@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -15,7 +15,7 @@ from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
-from millrace.control.log.batch import Intent, Stream
+from millrace.control.log.batch import ERASURE, Intent, Stream
 from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version
 from millrace.control.log.property_commits import foreign_features
 from millrace.control.log.stored_tables import identity, is_table, open_table
@@ -23,6 +23,7 @@ from millrace.control.log.streams import CONCURRENT_BY, NONE, concurrency_at, co
 from millrace.control.log.version_files import data_files_of
 from millrace.control.log.whole_versions import missing_files
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.erased import last_erasure
 from millrace.control.repair.restoring import batches_above, secondary_tables, secondary_target
 from millrace.errors import NotReadyError, RepairError, TornLogError
 from millrace.paths import LakehousePaths
@@ -130,6 +131,9 @@ def restore_target(
             raise RepairError(cause, _nearest(table, path, version, ops)) from error
         batches = ops.ledger.batches(table, position.table_id, version, newest, with_undone=True)
         later = tuple(batch.intent for batch in batches)
+    if backup:
+        _require_taken_after(table, later)
+    _require_nobody_erased(table, path, version, table, ops)
     if foreign := foreign_features(path):
         cause = f"{table}: the table has features with which no restore can write it: {', '.join(foreign)}"
         raise RepairError(cause, f"Rebuild it from its sources: lakehouse rebuild {table}")
@@ -159,6 +163,7 @@ def restore_target(
             if before is not None or not is_whole:  # a commit that the log lost may be one of an undone batch
                 secondary[name] = of_backup
         elif before is not None:
+            _require_nobody_erased(name, folder, before, table, ops)
             _require_files(name, folder, _opened(name, folder, before, ops), open_table(folder), ops)
             secondary[name] = before
     return RestoreTarget(spec, position.table_id, newest, version, certificate, later, secondary, backup)
@@ -183,6 +188,22 @@ def _certificate(table: str, version: int, backup: Backup | None, ops: OpsTables
     # The log that shows which later versions have the same rows may be gone; the backup was taken while it was there.
     known = next(ops.gates.certificates_below(table, version + 1), None)
     return known if known and known.version == backup.manifest.certificate.version else None
+
+
+def _require_taken_after(table: str, later: Iterable[Intent]) -> None:
+    """Require that nobody was erased since a backup, by the batches after it: the log may have lost their commits."""
+    for erasure in (each.sources.deletes for each in later if each.sources.deletes.startswith(ERASURE)):
+        cause = f"{table}: the backup is from before the {erasure}, and would bring back who was erased"
+        raise RepairError(cause, "Use one that was taken later, and delete this one.")
+
+
+def _require_nobody_erased(name: str, path: LakePath, version: int, table: str, ops: OpsTables) -> None:
+    """Require that nobody was erased from a table, or one beside it, after a version, so that it brings nobody back."""
+    if erased := last_erasure(path, version):
+        cause = f"{name}: version {version} is from before the {erased.name}, and would bring back who was erased"
+        since = sorted(_passed(table, ops, above=erased.version - 1)) if name == table else []
+        later = next(_whole(path, since), None)
+        raise RepairError(cause, f"The first that may be restored is version {later}." if later else _hint(table))
 
 
 def _opened(table: str, path: LakePath, version: int, ops: OpsTables) -> DeltaTable:

@@ -71,6 +71,33 @@ def commit_no_change(session: SparkSession, path: LakePath) -> None:
     session.sql(f"MERGE INTO {sql_path(path)} AS t USING {no_rows} AS s ON false WHEN MATCHED THEN DELETE").collect()
 
 
+def delete_matches(session: SparkSession, path: LakePath, values: Mapping[str, tuple[str, Sequence[object]]]) -> None:
+    """Delete the rows in which an expression has one of its values, in one commit, also if there are none.
+
+    The values are rows of the MERGE, since Delta's log would have those of a condition.
+
+    Args:
+        session: the session of the commit.
+        path: the table.
+        values: expression over the target `t` -> (the type of its values, the values).
+    """
+    keyed = {text: pair for text, pair in values.items() if pair[1]}
+    if not keyed:
+        commit_no_change(session, path)
+        return
+    rows = [
+        tuple(value if at == own else None for at in range(len(keyed)))
+        for own, (_, of_one) in enumerate(keyed.values())
+        for value in of_one
+    ]
+    kinds = ", ".join(f"`key_{at}` {kind}" for at, (kind, _) in enumerate(keyed.values()))
+    session.createDataFrame(rows, kinds).createOrReplaceTempView("keys_of_deletes")
+    condition = " OR ".join(f"{text} = s.`key_{at}`" for at, text in enumerate(keyed))
+    session.sql(
+        f"MERGE INTO {sql_path(path)} AS t USING keys_of_deletes AS s ON {condition} WHEN MATCHED THEN DELETE"
+    ).collect()
+
+
 def merge_tombstones(
     session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str], *, forgets: bool
 ) -> None:

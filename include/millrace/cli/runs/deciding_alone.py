@@ -19,6 +19,7 @@ class AskingDag(StrEnum):
     REPAIR = "table_repair"
     FIX = "quarantine_replay"
     VACUUM = "table_vacuum"
+    ERASE = "erase_subject"
 
 
 def decided_alone(dag: AskingDag, settings: Settings) -> str:

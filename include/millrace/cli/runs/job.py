@@ -20,7 +20,7 @@ from millrace.cli.views import MISSING, new_table
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import Job, JobArgs
 from millrace.contracts.job.report import JobReport
-from millrace.contracts.job.requests import QuarantineRequest, RebuildRequest, RequestFile
+from millrace.contracts.job.requests import RebuildRequest, RequestFile
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.errors import ExitCode, UnknownNameError
 from millrace.settings import Settings
@@ -40,8 +40,8 @@ def run_and_show(
 ) -> ExitCode:
     """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
 
-    The job reads its request, if there is one, from a file next to its report. A file with edited rows, or with typed
-    values, is gone when the job has ended.
+    The job reads its request, if there is one, from a file next to its report. A file with values of rows
+    is gone when the job has ended.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
@@ -65,8 +65,7 @@ def run_and_show(
         with console().status(f"{table}: {status}"):
             report, end = run_job(settings, arguments, job)
     finally:
-        has_values = isinstance(request, QuarantineRequest) and (request.edited or request.has_fixes)
-        if has_values and arguments.request:
+        if request and request.has_values and arguments.request:
             arguments.request.unlink(missing_ok=True)
     if report is None:
         show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}")

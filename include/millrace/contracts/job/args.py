@@ -54,6 +54,7 @@ class Job(StrEnum):
     QUARANTINE_REPLAY = "quarantine_replay"
     TABLE_REBUILD = "table_rebuild"
     TABLE_VERIFY = "table_verify"
+    SUBJECT_ERASURE = "subject_erasure"
 
     @property
     def application(self) -> str:
@@ -81,7 +82,7 @@ class JobArgs(CommandLine):
         allow_deletes: the person who allows more deleted keys than `max_deleted_percent`, or VACUUM to delete what a
             table keeps for a short time only; empty for nobody.
         dry_run: maintenance, quarantine and rebuilds only: whether to report the plan without doing it.
-        request: quarantine and rebuilds only: the file of the request.
+        request: quarantine, rebuilds and erasures only: the file of the request.
         sample: verification only: the number of values of `refresh_by` whose groups are compared; 0 for all.
     """
 

@@ -6,6 +6,7 @@ offers a closed list of operations instead.
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -29,6 +30,11 @@ class FormAction(StrEnum):
 
 class RequestFile(StrictModel):
     """A request that a driver reads from a file."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether it has values of rows, so that its file is deleted after the job."""
+        return False
 
     def save(self, path: Path) -> Path:
         """Write the request to `path`, and return `path`."""
@@ -84,6 +90,11 @@ class QuarantineRequest(RequestFile):
         return bool(self.assign or self.fixes or self.edited)
 
     @property
+    def has_values(self) -> bool:
+        """Whether somebody has typed values, or has edited rows."""
+        return self.has_fixes
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it names, to change or to copy them; not those of edited rows.
 
@@ -132,3 +143,34 @@ class RebuildRequest(RequestFile):
     plan: str = ""
     said_by: str = ""
     why: str = ""
+
+
+class ErasureRequest(RequestFile):
+    """A request to delete the rows of subjects from all tables with their keys.
+
+    Nobody else may read its file.
+
+    Attributes:
+        erasure: the id of the erasure.
+        request: the name of the request elsewhere.
+        kind: the kind of the subjects.
+        keys: their keys, as text.
+    """
+
+    erasure: str
+    request: str
+    kind: str
+    keys: tuple[str, ...]
+
+    @property
+    def has_values(self) -> bool:
+        """Always: the keys."""
+        return True
+
+    def save(self, path: Path) -> Path:
+        """Write the request to `path`, for the reader's eyes alone, and return `path`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(self.model_dump_json())
+        return path

@@ -75,6 +75,10 @@ UNDO = "undo of "
 """The prefix of `BatchSources.rebuild` in a batch that undoes a rebuild; the id of the rebuild follows."""
 
 
+ERASURE = "erasure "
+"""The prefix of `BatchSources.deletes` in a batch that erases subjects; the name of their request follows."""
+
+
 class PinnedTable(BaseModel):
     """A table that a batch looks into, and does not consume: its Delta table id, and the version."""
 
@@ -224,6 +228,11 @@ class BatchSources(BaseModel):
     def adds_deliveries(self) -> bool:
         """Whether a batch may add whole deliveries to an interval: replays add, and deletions delete, single rows."""
         return not (self.replay or self.deletes)
+
+    @property
+    def erases(self) -> bool:
+        """Whether a batch deletes rows of subjects that must never come back."""
+        return self.deletes.startswith(ERASURE)
 
     def consumed_version(self, table: str, table_id: str) -> int | None:
         """Return the last version consumed from the table with this id; None if another table has replaced it."""

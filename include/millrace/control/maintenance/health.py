@@ -281,6 +281,8 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     layout, partitions = layout_of_files(files, spec), len({file.partition for file in files})
     kept, readers = old_files(path, delta, stored, now, retention_of(spec)), readers_of(spec, catalog, ops)
     needed = cache(partial(needed_version, spec, ops, readers))
+    erased = [each.recorded_at for each in ops.erasures.in_table(spec.table) if each.recorded_at]
+    erased_at = max(erased, default=None)
     return TableHealth(
         table=spec.table,
         version=delta.version(),
@@ -293,13 +295,13 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
         maintained=known,
         old=kept,
         retention=kept.retention,
-        log=log_health(delta, path, stored, needed, now),
+        log=log_health(delta, path, stored, needed, now, erased_at),
         readers=readers,
         in_danger=readers_in_danger(readers, kept.retention, now),
         outside=spec.maintenance.vacuum.readers,
         holds=ops.holds.on(spec.table),
         beside=tuple(
-            _beside(name, folder, spec, needed, now)
+            _beside(name, folder, spec, needed, now, erased_at)
             for name, folder in beside_folders(spec.table, known.table_id, ops.paths).items()
             if is_table(folder)
         ),
@@ -310,11 +312,13 @@ def table_health(spec: AnySpec, catalog: Catalog, ops: OpsTables, now: datetime)
     )
 
 
-def _beside(name: str, path: LakePath, spec: AnySpec, needed: Callable[[], int], now: datetime) -> BesideTable:
+def _beside(
+    name: str, path: LakePath, spec: AnySpec, needed: Callable[[], int], now: datetime, erased_at: datetime | None
+) -> BesideTable:
     delta, stored = open_table(path), list(files_below(path))
     layout = layout_of_files(data_files(logged_files(delta), 0), spec)
     # Nobody reads an old version of it, but for a batch that is counted again, or that a restore undoes.
-    log = log_health(delta, path, stored, lambda: delta.version() if needed() else 0, now)
+    log = log_health(delta, path, stored, lambda: delta.version() if needed() else 0, now, erased_at)
     return BesideTable(name, layout, old_files(path, delta, stored, now, retention_of(spec)), log)
 
 

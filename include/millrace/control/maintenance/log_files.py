@@ -51,6 +51,7 @@ class LogHealth:
         most_after_checkpoint: the most commits that a reader should read after a checkpoint.
         is_cleaned: whether Delta cleans it.
         kept_for: for whom Millrace has set that it is not cleaned.
+        has_erased: whether the expired commits say of rows that were erased since; these do not wait for more.
     """
 
     commits: int
@@ -63,6 +64,7 @@ class LogHealth:
     most_after_checkpoint: int = _MOST_INTERVALS * _DELTAS_INTERVAL
     is_cleaned: bool = True
     kept_for: KeptFor = KeptFor.NOBODY
+    has_erased: bool = False
 
     @property
     def needs_checkpoint(self) -> bool:
@@ -78,7 +80,8 @@ class LogHealth:
     @property
     def needs_cleaning(self) -> bool:
         """Whether maintenance cleans the log: Delta itself does it soon where there are new commits."""
-        return bool(self.expired) and (self.is_quiet or self.expired_commits > self.most_after_checkpoint)
+        are_many = self.expired_commits > self.most_after_checkpoint
+        return bool(self.expired) and (self.is_quiet or are_many or self.has_erased)
 
 
 def read_commits(logs: Mapping[str, LogHealth]) -> str:
@@ -96,7 +99,12 @@ def _words(logs: Mapping[str, LogHealth], of_log: Callable[[LogHealth], str]) ->
 
 
 def log_health(
-    delta: DeltaTable, path: LakePath, stored: Iterable[StoredFile], oldest_needed: Callable[[], int], now: datetime
+    delta: DeltaTable,
+    path: LakePath,
+    stored: Iterable[StoredFile],
+    oldest_needed: Callable[[], int],
+    now: datetime,
+    erased_at: datetime | None = None,
 ) -> LogHealth:
     """Return the state of the log of an open table.
 
@@ -107,6 +115,7 @@ def log_health(
         oldest_needed: returns the oldest version that somebody needs: its commit and all later ones stay. It is only
             asked if some could go.
         now: the time.
+        erased_at: when subjects were last erased from it; None if nobody was.
 
     Raises:
         MillraceError: the retention of the log has an unknown form.
@@ -122,17 +131,19 @@ def log_health(
     if _below(files, oldest_kept):
         needed = oldest_needed()
         oldest_kept = max(at for at in bases if at <= min(needed, oldest_kept))
+    expired = _below(files, oldest_kept)
     return LogHealth(
         commits=len(commits),
         after_checkpoint=sum(newest < at <= delta.version() for at in commits),
         size=sum(file.size for file in files.values()),
         checkpoint_at=datetime.fromtimestamp(files[checkpoints[newest]].modified, UTC) if checkpoints else None,
         oldest_kept=oldest_kept,
-        expired=_below(files, oldest_kept),
+        expired=expired,
         is_quiet=not young,
         most_after_checkpoint=_MOST_INTERVALS * int(properties.get(_INTERVAL, _DELTAS_INTERVAL)),
         is_cleaned=cleans_log(properties),
         kept_for=log_kept_for(properties),
+        has_erased=any(erased_at and files[name].modified <= erased_at.timestamp() for name in expired),
     )
 
 

@@ -47,7 +47,8 @@ def require_followable(
         return
     batches = ops.ledger.batches(source, source_id, after, upto)
     what, reason = "", ""
-    if any(batch.intent.sources.deletes for batch in batches):
+    # An erasure deletes the rows of each table by their keys, so that no table is left with them.
+    if any(batch.intent.sources.deletes and not batch.intent.sources.erases for batch in batches):
         what, reason = "has lost rows by a deletion", why_snapshots_stay(spec)
     if not reason and any(batch.intent.sources.restores is not None for batch in batches):
         undone, redone = ops.ledger.rewound(source, source_id, after, upto)

@@ -112,7 +112,7 @@ def compare_with_sources(context: JobContext, verdicts: Verdicts, sample: int) -
     batch = context.ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, version)
     if batch is None:
         raise NotReadyError(f"{spec.table}: no batch has written version {version}, so that its sources are unknown")
-    if batch.intent.sources.deletes:
+    if batch.intent.sources.deletes and not batch.intent.sources.erases:
         raise NotReadyError(
             f"{spec.table}: batch {batch.batch_seq} has deleted rows that its sources had then: "
             f"{batch.intent.sources.deletes}; nothing was compared",

@@ -11,7 +11,8 @@ from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import UNDO, Stream, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import identity, is_table, open_table
-from millrace.errors import NotReadyError
+from millrace.control.repair.erased import last_erasure
+from millrace.errors import BadInputError, NotReadyError
 from millrace_spark.layers.rebuild.switching import close_replacement, replace_rows
 from millrace_spark.runtime.context import JobContext
 
@@ -36,6 +37,7 @@ def undo_rebuild(context: JobContext) -> Winner:
 
     Raises:
         NotReadyError: no rebuild has replaced the table, or the last rebuild was undone.
+        BadInputError: subjects were erased since.
         ConflictError: another writer committed in the meantime; nothing was replaced.
     """
     table, ops = context.spec.table, context.ops
@@ -45,6 +47,11 @@ def undo_rebuild(context: JobContext) -> Winner:
     if switch is None or switch.intent.sources.rebuild.startswith(UNDO):
         raise NotReadyError(f"{table}: there is no rebuild to undo")
     before = switch.version - 1
+    if erased := last_erasure(path, before):
+        raise BadInputError(
+            f"{table}: version {before} is from before the {erased.name}, and would bring back who was erased",
+            f"Correct what the rebuild got wrong, and rebuild it again: lakehouse rebuild {table}",
+        )
     earlier = identity(open_table(path, version=before, without_files=True))
     last = ops.ledger.last_recorded(table, earlier, stream.name, before)
     if last is None:

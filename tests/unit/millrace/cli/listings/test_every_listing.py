@@ -18,6 +18,7 @@ from millrace.contracts.job.report import CheckResult
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
 from millrace.control.ledger.commit_history import CommitHistory, TableWrite
+from millrace.control.ledger.erasures import DecidedErasure, Erasures
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.holds import HoldEvent, Holds
 from millrace.control.ledger.ledger import Ledger
@@ -48,6 +49,7 @@ LISTINGS = {
     ("files", BRONZE): {FILE},
     ("columns", BRONZE): {LONG},
     ("erase", "certificates"): {REASON},
+    ("erase", "status"): {REASON, BRONZE},
     ("conflicts",): {BRONZE, "ConcurrentAppendException"},
     ("gate", "show", BRONZE): {REASON},
     ("hold", "list"): {LONG, REASON},
@@ -87,6 +89,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     Holds(paths).record(HoldEvent.SET, "case-17", [f"bronze.{LONG}"], said_by="ann", why=REASON)
     race = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__1", version=4)
     Certificates(paths).write(Findings("customer", 1, SEEN, (), {}, 0, 0, ()), REASON, "ann")
+    Erasures(paths).decide(DecidedErasure("3f9c", "DSR-1", "customer", 1, "x", (BRONZE,), "ann", REASON), "cli")
     CommitHistory(paths).record(TableWrite(BRONZE, "backfill__1", SEEN, lost=(race,)))
     return place
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "table_rebuild": ("rebuild", ORDERS, "--allow-deletes"),
     "table_repair": ("repair", "restore", ORDERS, "--to", "1", "--execute", "d87a7bf20cd0", "--why", "net prices"),
     "table_vacuum": ("maintain", "--allow-deletes"),
+    "erase_subject": ("erase", "run", "customer", "--subjects", "-", "--request", "R", "--execute", "x", "--why", "y"),
 }
 ALONE = "ann (nobody else was asked)"
 

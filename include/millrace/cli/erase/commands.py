@@ -1,7 +1,4 @@
-"""`lakehouse erase`: what the lakehouse stores of a person, and certificates that it stores nothing any more.
-
-As in `millrace.cli.app`, commands import what they need when they run.
-"""
+"""The commands that erase people; as in `millrace.cli.app`, they import what they need when they run."""
 
 from __future__ import annotations
 
@@ -14,19 +11,21 @@ from millrace.cli.listings.as_json import AsJson, show_listing
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from rich.console import RenderableType
-
     from millrace.erase.finding import Findings
     from millrace.erase.subjects import Subjects
 
 erase = typer.Typer(
     no_args_is_help=True,
-    help="Find what is stored of a person, by the keys that specs state, and certify what is gone.",
+    help="Find what is stored of a person, by the keys that specs state, erase it, and certify that it is gone.",
 )
 
 Kind = Annotated[str, typer.Argument(help="What the keys identify, as `subject_keys` of the specs name it.")]
 SubjectsFile = Annotated[
     typer.FileBinaryRead, typer.Option("--subjects", help="A file with a key in each line, or - for stdin.")
+]
+Request = Annotated[str, typer.Option(help="The name of the request elsewhere, such as DSR-2026-17; no key.")]
+Now = Annotated[
+    bool, typer.Option("--now", help="Delete older versions at once, not when VACUUM may: nobody can read them then.")
 ]
 
 
@@ -36,15 +35,57 @@ def find_command(kind: Kind, subjects: SubjectsFile, as_json: AsJson = False) ->
 
     Keys are no arguments, since other users of the machine see those.
     """
+    from millrace.cli.erase.found import found_view
+
     _, found = _find(kind, subjects)
-    show_listing([found], lambda: _view(found), as_json=as_json)
+    show_listing([found], lambda: found_view(found), as_json=as_json)
+
+
+@erase.command("plan")
+def plan(kind: Kind, subjects: SubjectsFile, request: Request, now: Now = False, as_json: AsJson = False) -> None:
+    """Say what an erasure would do in every place that has something of the subjects; write nothing.
+
+    It ends with the id of exactly that.
+    """
+    from millrace.cli.erase.erasing import show_plan
+    from millrace.settings import Settings
+
+    show_plan(kind, subjects, request, Settings(), now=now, as_json=as_json)
+
+
+@erase.command("run")
+def run(
+    kind: Kind,
+    subjects: SubjectsFile,
+    request: Request,
+    execute: Annotated[str, typer.Option("--execute", metavar="ID", help="Erase as `erase plan` has shown it.")],
+    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")],
+    now: Now = False,
+) -> None:
+    """Erase subjects from the newest versions of all tables, as shown; the same command goes on after an interruption.
+
+    Older versions go when VACUUM deletes them: `erase status` says when.
+    """
+    from millrace.cli.erase.erasing import run_erasure
+    from millrace.settings import Settings
+
+    raise typer.Exit(run_erasure(kind, subjects, request, execute, why, Settings(), now=now))
+
+
+@erase.command("status")
+def status(as_json: AsJson = False) -> None:
+    """List the erasures: what is done, what of older versions is due when, what holds it back, and certificates."""
+    from millrace.cli.erase.erasing import show_status
+    from millrace.settings import Settings
+
+    show_status(Settings(), as_json=as_json)
 
 
 @erase.command("prove")
 def prove(
     kind: Kind,
     subjects: SubjectsFile,
-    request: Annotated[str, typer.Option(help="The name of the request elsewhere, such as DSR-2026-17; no key.")],
+    request: Request,
 ) -> None:
     """Search as `find` does and, if only older versions have something, write a certificate and print it as JSON.
 
@@ -52,21 +93,22 @@ def prove(
     """
     import getpass
 
+    from millrace.cli.erase.found import found_view
     from millrace.cli.output import show, show_problem
     from millrace.erase.certificates import Certificates, Erased, state_of
+    from millrace.erase.erasing import require_name
     from millrace.errors import BadInputError, ExitCode
     from millrace.settings import Settings
 
     named, found = _find(kind, subjects)
-    if named.hide(request) != request:
-        raise BadInputError("--request has a key of a subject", "Write a name that says nothing of the person.")
+    require_name(request, named)
     if not any(table in found.versions for table in found.reached):
         raise BadInputError(
             f"none of the tables with keys was found: {', '.join(found.reached)}",
             f"Is {Settings().paths.root} the lakehouse? LAKEHOUSE_ROOT names it.",
         )
     if state_of(found) is Erased.STORED:
-        show(_view(found))
+        show(found_view(found))
         show_problem("No certificate was written: delete what was found, and mend what could not be searched.")
         raise typer.Exit(ExitCode.FAILED)
     certificate = Certificates(Settings().paths).write(found, request, getpass.getuser())
@@ -98,40 +140,13 @@ def _find(kind: str, subjects: BinaryIO) -> tuple[Subjects, Findings]:
     from datetime import UTC, datetime
 
     from millrace.cli.catalog import command_catalog
+    from millrace.erase.erasing import require_kind
     from millrace.erase.finding import find
-    from millrace.erase.reach import kinds_in
     from millrace.erase.subjects import read_subjects
-    from millrace.errors import BadInputError
     from millrace.settings import Settings
-    from millrace.specs.problem import did_you_mean
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
-    if kind not in (known := kinds_in(catalog.specs)):
-        raise BadInputError(
-            f"no spec states subject_keys of the kind {kind!r}",
-            did_you_mean(kind, known) or "State it in the tables that deliver the key: subject_keys: {column: kind}",
-        )
+    require_kind(kind, catalog)
     named = read_subjects(kind, subjects.read())
     return named, find(named, catalog, settings, datetime.now(UTC))
-
-
-def _view(found: Findings) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
-    from millrace.cli.views import count, new_table, size
-    from millrace.contracts.counted import counted
-    from millrace.contracts.time_format import MINUTE
-
-    numbers = ("rows", "mentions", "files", "size")
-    table = new_table("place", "part", *numbers, "VACUUM may delete", numbers=numbers)
-    for place in found.places:
-        due = f"{place.due:{MINUTE}}" if place.due else ""
-        counts = map(count, (place.rows, place.mentions, place.files))
-        table.add_row(place.name, place.part.value, *counts, size(place.size), due)
-    searched = f"{counted(found.files, 'file')} ({size(found.size)}) searched for {counted(found.subjects, found.kind)}"
-    parts = [table] if found.places else [Text("Nothing was found.")]
-    limits = [Text(f"not covered: {each}") for each in found.not_covered]
-    unread = [Text(f"not searched: {each}", style="red") for each in found.unread]
-    return Group(*parts, Text(searched), *limits, *unread)

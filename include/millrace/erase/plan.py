@@ -1,0 +1,204 @@
+"""What an erasure would do with each place that has something of the subjects: the dry run of `lakehouse erase run`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from millrace.catalog import Catalog
+from millrace.contracts.counted import counted, in_bytes
+from millrace.contracts.time_format import MINUTE
+from millrace.control.ops_tables import OpsTables
+from millrace.erase.finding import Findings, Part, Place
+from millrace.errors import BadInputError
+
+RUN_FILES = ("reports", "driver logs", "data docs")
+"""The places of files that runs write for people, and that nothing reads again."""
+
+
+class Fate(StrEnum):
+    """What an erasure does with a place."""
+
+    DELETE_ROWS = "its rows are deleted"
+    FOLLOW = "its rows follow by a run"
+    EXPIRE = "VACUUM deletes it later"
+    DELETE_FILES = "these files are deleted"
+    PERSON = "left for you"
+
+
+_DECIDED = (Fate.DELETE_ROWS, Fate.FOLLOW, Fate.PERSON)
+"""What happens to rows; the files of older versions and of runs come and go, and have always the same fate."""
+
+
+@dataclass(frozen=True)
+class PlannedPlace:
+    """A place that has something of the subjects, and what happens to it."""
+
+    place: Place
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class ErasurePlan:
+    """What an erasure would do.
+
+    Attributes:
+        kind: the kind of the subjects.
+        request: the name of the request elsewhere.
+        subjects: how many there are.
+        digest: a keyed digest of their keys.
+        tables: the tables that it changes, sources first -> their columns of keys; none follow by a run alone.
+        places: what has something of the subjects.
+        holds: the holds that forbid it, each in a line.
+        not_covered: what cannot be found by a key, or is in none of the files that were searched.
+        unread: what should have been searched, and could not be.
+        versions: table, or what is beside it -> its newest version.
+        now: whether older versions are deleted at once, and not when VACUUM may delete them.
+    """
+
+    kind: str
+    request: str
+    subjects: int
+    digest: str
+    tables: Mapping[str, tuple[str, ...]]
+    places: tuple[PlannedPlace, ...]
+    holds: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    unread: tuple[str, ...]
+    versions: Mapping[str, int]
+    now: bool = False
+
+    @property
+    def id(self) -> str:
+        """The digest of what is decided: whose rows go from which tables, and what is left for a person.
+
+        Rows of others may come meanwhile, runs may write their files, and maintenance may join and delete some: none of
+        that changes it. A row of the subjects that comes or goes does.
+        """
+        places = sorted(
+            (each.place.name, each.place.part, each.fate, each.place.rows, each.place.mentions)
+            for each in self.places
+            if each.fate in _DECIDED
+        )
+        facts = [self.kind, self.request, self.digest, self.tables, places, self.holds, self.not_covered, self.now]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def command(self) -> str:
+        """The command that does exactly this, without the reason."""
+        more = " --now" if self.now else ""
+        return f"lakehouse erase run {self.kind} --subjects FILE --request {self.request}{more} --execute {self.id}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All of it for other programs, with the id and the command."""
+        return {"id": self.id, "command": self.command, **asdict(self)}
+
+
+def plan_erasure(
+    findings: Findings,
+    tables: Mapping[str, tuple[str, ...]],
+    request: str,
+    digest: str,
+    ops: OpsTables,
+    *,
+    now: bool = False,
+) -> ErasurePlan:
+    """Return what an erasure would do, by what a search has found; nothing is written.
+
+    Args:
+        findings: what was found.
+        tables: the tables that it changes, sources first -> their columns of keys.
+        request: the name of the request elsewhere.
+        digest: a keyed digest of the keys.
+        ops: the ledger.
+        now: whether older versions are deleted at once.
+    """
+    return ErasurePlan(
+        kind=findings.kind,
+        request=request,
+        subjects=findings.subjects,
+        digest=digest,
+        tables=tables,
+        places=tuple(PlannedPlace(place, fate_of(place, tables)) for place in findings.places),
+        holds=tuple(f"{table}: {hold.words}" for table in tables for hold in ops.holds.on(table)),
+        not_covered=findings.not_covered,
+        unread=findings.unread,
+        versions=findings.versions,
+        now=now,
+    )
+
+
+def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]]) -> Fate:
+    """Return what an erasure does with a place; `tables` has the tables that it changes, with their columns of keys."""
+    if place.part in (Part.OLDER, Part.LOG):
+        return Fate.EXPIRE
+    if place.part is Part.NEWEST:
+        table, _, beside = place.name.partition(", ")
+        if table not in tables:
+            return Fate.PERSON
+        if beside == "quarantine":
+            return Fate.DELETE_ROWS
+        if not place.rows:
+            return Fate.PERSON
+        return Fate.DELETE_ROWS if tables[table] else Fate.FOLLOW
+    return Fate.DELETE_FILES if place.name in RUN_FILES else Fate.PERSON
+
+
+def require_erasable(plan: ErasurePlan, catalog: Catalog) -> None:
+    """Require that nothing forbids an erasure.
+
+    Raises:
+        BadInputError: a table that it reaches is held, or has streams of its own; or a spec is wrong.
+    """
+    if plan.holds:
+        raise BadInputError(
+            f"{plan.request}: {plan.holds[0]}", "Release the hold (lakehouse hold release) when it has ended."
+        )
+    if not plan.tables:
+        raise BadInputError(f"{plan.request}: none of the tables with keys of {plan.kind} was built", "Run them first.")
+    for table, invalid in catalog.invalid.items():
+        cause = f"{plan.request}: the spec of {table} is wrong, so that nobody knows which of its columns hold keys"
+        raise BadInputError(cause, f"Correct it first: {invalid.cause}")
+
+
+def plan_lines(plan: ErasurePlan) -> Iterator[str]:
+    """Yield the plan in words, without a key."""
+    yield f"{plan.request}: {counted(plan.subjects, plan.kind)} would be erased. Nothing was written."
+    yield from _lines(plan, plan.places)
+
+
+def decision_lines(plan: ErasurePlan) -> Iterator[str]:
+    """Yield what its id stands for in words, which changes only if the id does."""
+    yield f"{plan.request}: {counted(plan.subjects, plan.kind)} would be erased"
+    yield from _lines(plan, [each for each in plan.places if each.fate in _DECIDED])
+    when = "at once: nobody can read or restore them" if plan.now else "when VACUUM may delete them"
+    yield f"Older versions go {when}"
+    yield "Reports, driver logs and Data Docs that mention one of them are deleted"
+
+
+def _lines(plan: ErasurePlan, places: Iterable[PlannedPlace]) -> Iterator[str]:
+    yield "Rows are deleted by key, sources first:"
+    for table, keys in plan.tables.items():
+        yield f"  {table}: by {', '.join(keys)}" if keys else f"  {table}: has no key, and follows by a run"
+    yield "Found:" if plan.places else "Nothing was found: they are only kept out of what comes."
+    for each in places:
+        place = each.place
+        found = [
+            counted(place.rows, "row") if place.rows else "",
+            counted(place.mentions, "mention") if place.mentions else "",
+        ]
+        files = "" if each.fate in _DECIDED else f"{counted(place.files, 'file')} ({in_bytes(place.size)})"
+        is_now = plan.now and each.fate is Fate.EXPIRE
+        due = f", from {place.due:{MINUTE}} on" if place.due and not is_now else ""
+        shown = ", ".join(filter(None, (*found, files)))
+        yield f"  {place.name}, {place.part}: {shown}: {'deleted at once' if is_now else each.fate}{due}"
+        if each.fate is Fate.DELETE_ROWS and place.mentions and ", " not in place.name:
+            yield "    rows of others that mention a subject are left for you"
+    yield from (f"Forbidden: {hold}" for hold in plan.holds)
+    yield from (f"Not covered: {limit}" for limit in plan.not_covered)
+    yield from (f"Not searched: {unread}" for unread in plan.unread)

@@ -1,0 +1,103 @@
+"""`lakehouse erase plan` and `run`: what they show, what they refuse, and what they do without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from millrace.errors import ExitCode
+from millrace.settings import Settings
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.ledger.delta_tables import file_contents
+
+SUBJECT = "C-17"
+
+
+@pytest.fixture
+def shop(settings: Settings) -> Settings:
+    """Orders of two customers in bronze and silver, and figures of both in gold."""
+    columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}, "day": {"type": "date"}}
+    silver = silver_document(columns=columns, sequence_by=["order_id"])
+    gold = gold_document(measures={"orders": "count(*)"})
+    write_specs(settings.tables, bronze_document(columns=columns, subject_keys={"buyer": "customer"}), silver, gold)
+    rows = pa.table({"order_id": ["1", "2"], "buyer": [SUBJECT, "C-18"]})
+    for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
+        write_deltalake(str(settings.paths.table(table)), rows.select(["order_id"]) if "gold" in table else rows)
+    settings.run_paths.reports.mkdir(parents=True)
+    (settings.run_paths.reports / "r.json").write_text('{"message": "key C-17 tied"}')
+    return settings
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> str:
+    """A file with the key of a customer."""
+    (file := tmp_path / "keys").write_text(f"{SUBJECT}\n")
+    return str(file)
+
+
+def planned(lakehouse: Lakehouse, keys: str) -> dict[str, Any]:
+    """Return the plan of an erasure."""
+    answer = lakehouse("erase", "plan", "customer", "--subjects", keys, "--request", "DSR-1", "--json")
+    assert answer.exit_code == 0, answer.output
+    [plan] = json.loads(answer.stdout)
+    return dict(plan)
+
+
+def test_a_plan_says_what_happens_to_each_place_and_names_nobody(
+    lakehouse: Lakehouse, shop: Settings, keys: str
+) -> None:
+    plan = planned(lakehouse, keys)  # the first one makes the salt of its id
+    before = file_contents(shop.root)
+    assert plan["tables"] == {"bronze.orders": ["buyer"], "silver.orders": ["buyer"], "gold.revenue_daily": []}
+    fates = {(each["place"]["name"], each["place"]["part"]): each["fate"] for each in plan["places"]}
+    assert fates == {
+        ("bronze.orders", "newest version"): "its rows are deleted",
+        ("bronze.orders", "log"): "VACUUM deletes it later",
+        ("silver.orders", "newest version"): "its rows are deleted",
+        ("silver.orders", "log"): "VACUUM deletes it later",
+        ("reports", "files"): "these files are deleted",
+    }
+    shown = lakehouse("erase", "plan", "customer", "--subjects", keys, "--request", "DSR-1")
+    assert f"--request DSR-1 --execute {plan['id']} --why ..." in " ".join(shown.stdout.split())
+    assert "gold.revenue_daily: has no key, and follows by a run" in shown.stdout
+    assert SUBJECT not in shown.output
+    assert file_contents(shop.root) == before
+
+
+def test_an_erasure_is_refused_if_a_row_of_the_person_came_since_but_not_for_rows_of_others(
+    lakehouse: Lakehouse, shop: Settings, keys: str
+) -> None:
+    table, plan = str(shop.paths.table("bronze.orders")), planned(lakehouse, keys)
+    write_deltalake(table, pa.table({"order_id": ["3"], "buyer": ["C-19"]}), mode="append")
+    DeltaTable(table).optimize.compact()
+    assert planned(lakehouse, keys)["id"] == plan["id"]
+    write_deltalake(table, pa.table({"order_id": ["4"], "buyer": [SUBJECT]}), mode="append")
+    refused = run(lakehouse, keys, plan["id"])
+    assert refused.exit_code == ExitCode.BAD_INPUT
+    assert f"something else than what {plan['id']} has shown" in refused.output
+
+
+def test_an_erasure_is_refused_under_a_hold_with_who_and_when(lakehouse: Lakehouse, shop: Settings, keys: str) -> None:
+    assert lakehouse("hold", "set", "case-17", "gold.revenue_daily", "--why", "court order").exit_code == 0
+    plan = planned(lakehouse, keys)
+    [hold] = plan["holds"]
+    assert ("gold.revenue_daily: " in hold, "for case-17: court order" in hold) == (True, True)
+    refused = run(lakehouse, keys, plan["id"])
+    assert (refused.exit_code, "case-17: court order" in refused.output) == (ExitCode.BAD_INPUT, True)
+    for request, why, cause in (("", "asked", "--request is empty"), ("of C-17", "asked", "has a key of a subject")):
+        answer = lakehouse(
+            "erase", "run", "customer", "--subjects", keys, "--request", request, "--execute", "x", "--why", why
+        )
+        assert (answer.exit_code, cause in answer.output) == (ExitCode.BAD_INPUT, True)
+
+
+def run(lakehouse: Lakehouse, keys: str, plan_id: str) -> Any:
+    """Run an erasure by the id of its plan."""
+    words = ("--request", "DSR-1", "--execute", plan_id, "--why", "asked for it")
+    return lakehouse("erase", "run", "customer", "--subjects", keys, *words)
