@@ -13,6 +13,7 @@ from tests.support.airflow.dag_parse import parse_dags
 DAG_IDS = {
     "column_approvals",
     "delete_approval",
+    "erase_subject",
     "flights",
     "gate_override",
     "quarantine_replay",

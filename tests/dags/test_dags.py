@@ -31,6 +31,7 @@ from millrace.contracts.job.column_fix import ColumnFix
 DAG_IDS = {
     "column_approvals",
     "delete_approval",
+    "erase_subject",
     "flights",
     "gate_override",
     "quarantine_replay",
@@ -104,6 +105,16 @@ def test_a_repair_is_an_approval_then_a_task_without_spark(dags: dict[str, DAG])
     assert (approve.execution_timeout, restore.execution_timeout) == (None, EXECUTION_TIMEOUT)
     assert restore.upstream_task_ids == {"approve"}
     assert set(dag.params) == {"table", "to", "no_reload", "why"}
+
+
+def test_an_erasure_is_an_approval_then_a_job_and_its_form_takes_no_key(dags: dict[str, DAG]) -> None:
+    dag = dags["erase_subject"]
+    assert dag.timetable.can_be_scheduled is False
+    approve, erase = dag.get_task("approve"), dag.get_task("erase")
+    assert isinstance(approve, SecondPersonApprovalOperator)
+    assert (approve.response_timeout, erase.upstream_task_ids) == (None, {"approve"})
+    assert_keeps_the_policies(erase)
+    assert set(dag.params) == {"kind", "request", "subjects", "now", "why"}
 
 
 def test_a_vacuum_of_what_is_kept_shortly_is_an_approval_then_a_job(dags: dict[str, DAG]) -> None:

@@ -10,6 +10,7 @@ from lakehouse_airflow.factory.approvals import (
     build_gate_override_dag,
 )
 from lakehouse_airflow.factory.domain import build_domain_dag
+from lakehouse_airflow.factory.erasure import build_subject_erasure_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
 from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
 from lakehouse_airflow.factory.rebuild import build_table_rebuild_dag
@@ -24,6 +25,7 @@ __all__ = [
     "build_gate_override_dag",
     "build_maintenance_dag",
     "build_quarantine_replay_dag",
+    "build_subject_erasure_dag",
     "build_table_rebuild_dag",
     "build_table_repair_dag",
     "build_table_vacuum_dag",

@@ -172,8 +172,12 @@ class SparkJobOperator(BaseOperator):
             large_load=self.large_load,
             driver=self.driver,
         )
-        with self.spans.of(DRIVER):
-            failure = self._run_driver(self.hook)
+        try:
+            with self.spans.of(DRIVER):
+                failure = self._run_driver(self.hook)
+        finally:
+            if request and request.has_values and arguments.request:
+                arguments.request.unlink(missing_ok=True)
         report = JobReport.load(files.report)
         if report is None:
             raise self._missing_report(self.hook, failure, files.report) from None

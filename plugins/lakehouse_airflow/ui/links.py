@@ -26,6 +26,7 @@ NOT_MAPPED = -1
 
 OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
+ERASURE_DAG_ID = "erase_subject"
 MAINTENANCE_DAG_ID = "table_maintenance"
 REBUILD_DAG_ID = "table_rebuild"
 REPAIR_DAG_ID = "table_repair"

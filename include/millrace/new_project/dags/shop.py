@@ -9,6 +9,7 @@ from lakehouse_airflow.factory import (
     build_gate_override_dag,
     build_maintenance_dag,
     build_quarantine_replay_dag,
+    build_subject_erasure_dag,
     build_table_rebuild_dag,
     build_table_repair_dag,
     build_table_vacuum_dag,
@@ -25,3 +26,4 @@ replays = build_quarantine_replay_dag(owner="platform")
 rebuilds = build_table_rebuild_dag(owner="platform")
 repairs = build_table_repair_dag(owner="platform")
 vacuums = build_table_vacuum_dag(owner="platform")
+erasures = build_subject_erasure_dag(owner="platform")

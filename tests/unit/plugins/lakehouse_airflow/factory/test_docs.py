@@ -11,6 +11,7 @@ from lakehouse_airflow.factory import (
     build_delete_approval_dag,
     build_gate_override_dag,
     build_quarantine_replay_dag,
+    build_subject_erasure_dag,
     build_table_rebuild_dag,
     build_table_repair_dag,
     build_table_vacuum_dag,
@@ -82,7 +83,7 @@ def test_the_page_of_a_dag_that_asks_says_whether_the_one_who_triggers_it_may_ap
     monkeypatch: pytest.MonkeyPatch, setting: str, may_the_asker: bool
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_SECOND_PERSON", setting)
-    of_tables = build_table_rebuild_dag, build_table_repair_dag, build_table_vacuum_dag
+    of_tables = build_table_rebuild_dag, build_table_repair_dag, build_table_vacuum_dag, build_subject_erasure_dag
     for build in (build_gate_override_dag, build_delete_approval_dag, *of_tables, build_quarantine_replay_dag):
         page = " ".join(str(build(owner="platform").doc_md).split())
         assert ("another person than the one who triggered it approves" in page) is not may_the_asker
