@@ -15,7 +15,7 @@ from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
-from millrace.control.log.batch import ERASURE, Intent, Stream
+from millrace.control.log.batch import Intent, Stream
 from millrace.control.log.delta_log import commit_actions, commit_versions, latest_version
 from millrace.control.log.property_commits import foreign_features
 from millrace.control.log.stored_tables import identity, is_table, open_table
@@ -192,7 +192,7 @@ def _certificate(table: str, version: int, backup: Backup | None, ops: OpsTables
 
 def _require_taken_after(table: str, later: Iterable[Intent]) -> None:
     """Require that nobody was erased since a backup, by the batches after it: the log may have lost their commits."""
-    for erasure in (each.sources.deletes for each in later if each.sources.deletes.startswith(ERASURE)):
+    for erasure in (each.sources.deletes for each in later if each.sources.erases):
         cause = f"{table}: the backup is from before the {erasure}, and would bring back who was erased"
         raise RepairError(cause, "Use one that was taken later, and delete this one.")
 

@@ -40,6 +40,7 @@ FORM = {
     "set_value": None, "set_by": None, "set_values": None, "why": None, "dry_run": True,
 }  # fmt: skip
 DONE = """
+args.report.with_suffix(".asked").write_bytes(args.request.read_bytes())
 report(Outcome.COMMITTED, "replayed", version=4, certified_version=4, certified_moved=True, table_rows=9,
        rows=RowCounts(read=1, applied=1, inserted=1))
 """
@@ -69,7 +70,7 @@ def replay() -> QuarantineReplayOperator:
 
 def saved_request(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRequest]:
     args = JobArgs.from_argv(task.application_args)
-    return args, QuarantineRequest.load(args.request)
+    return args, QuarantineRequest.load(args.report.with_suffix(".asked"))
 
 
 @pytest.mark.usefixtures("warm_server")
@@ -88,6 +89,7 @@ def test_the_job_is_asked_for_what_the_form_says(
     context = record(asked(**form), FixApprovalOperator(task_id="approve"), by="bob")
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
     args, request = saved_request(task)
+    assert not args.request.exists(), "somebody has typed values"
     assert (request.rows.ids, request.why, request.said_by) == (("r2", "r1"), "so", "ann, approved by bob")
     assert request.fixes == {"amount": SetValue(value=fix["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
@@ -120,7 +122,7 @@ def test_a_dry_run_reports_the_action_of_each_row_and_none_of_its_values(
     )
     task, context = replay(), asked(all_rows=True)
     task.execute(context)
-    assert saved_request(task)[0].dry_run is True, "until told otherwise"
+    assert JobArgs.from_argv(task.application_args).dry_run is True, "until told otherwise"
     assert context["events"] == []
     said = capsys.readouterr().out
     assert "r1 would be applied: it passes" in said
