@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -12,7 +13,10 @@ import pytest
 
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.ledger import Ledger
+from millrace.erase.landing import erase_landing
 from millrace.erase.subjects import Subjects
 from millrace.erase.suppression import Suppressions
 from millrace.errors import ExitCode, Outcome
@@ -106,16 +110,27 @@ def test_a_fixed_or_replayed_row_of_an_erased_subject_does_not_come_back_either(
     assert lakehouse.rows(BRONZE, "order_id") == [("o2",)]
 
 
-def test_a_parquet_file_without_other_rules_is_read_once_and_a_rebuild_uses_the_list_too(lakehouse: Lakehouse) -> None:
+def test_a_rewritten_parquet_file_stays_loaded_and_a_rebuild_has_all_others(lakehouse: Lakehouse) -> None:
     columns = {"order_id": {"type": "string"}, "buyer": {"type": "bigint"}}
     source = {"landing": "orders", "files": "*.parquet", "format": "parquet"}
-    lakehouse.specs({**bronze_document(columns=columns, source=source), "subject_keys": {"buyer": "customer"}})
-    rows = pa.table({"order_id": ["o1", "o2"], "buyer": [18, 17]})
-    pq.write_table(rows, lakehouse.deliver(1, "a.parquet", b""))
+    policy = {"subject_keys": {"buyer": "customer"}, "erase": {"landing_files": "rewrite"}}
+    document = {**bronze_document(columns=columns, source=source), **policy}
+    lakehouse.specs(document)
+    file = lakehouse.deliver(1, "a.parquet", b"")
+    pq.write_table(pa.table({"order_id": ["o1", "o2"], "buyer": [18, 17]}), file)
+    delivered = file.read_bytes()
     assert lakehouse.run(BRONZE).rows.applied == 2, "nobody is on the list"
-    Suppressions(lakehouse.paths).add(Subjects("customer", ("17.0",)), "DSR-1", "ann")
+    gone, spec = Subjects("customer", ("17.0",)), BronzeSpec.model_validate({"domain": "shop", **document})
+    Suppressions(lakehouse.paths).add(gone, "DSR-1", "ann")
+    leases, ledger = lakehouse_leases(lakehouse.paths, "erasure", timedelta(seconds=9)), Ledger(lakehouse.paths)
 
-    report = lakehouse.rebuild(BRONZE)
+    done = list(erase_landing(spec, gone, str(lakehouse.folder / "landing"), {BRONZE: spec}, ledger, leases))
 
-    assert report.exit_code is ExitCode.OK, report.message
-    assert lakehouse.rows(BRONZE, "order_id") == [("o1",)]
+    assert [(each.action, each.records, each.why) for each in done] == [("rewrite", 1, "")]
+    assert lakehouse.run(BRONZE).outcome is Outcome.NO_OP, "no run loads it again, or refuses it as changed"
+    lakehouse.deliver(1, "old.parquet", delivered)
+    report = lakehouse.run(BRONZE)
+    assert (report.rows.read, report.rows.applied, report.rows.dropped) == (2, 1, 1), report.message
+    rebuilt = lakehouse.rebuild(BRONZE)
+    assert rebuilt.exit_code is ExitCode.OK, rebuilt.message
+    assert lakehouse.rows(BRONZE, "order_id") == [("o1",), ("o1",)], "one of each file"

@@ -157,7 +157,7 @@ DEFAULT_CONFLICTS = ConflictSpec()
 _NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
-    **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications", "subject_keys"), True),
+    **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications", "subject_keys", "erase"), True),
     "columns": {"__all__": {"required", "classification"}},
     "source": BATCH_SIZES,
     "sources": {"__all__": {"partitions"}},

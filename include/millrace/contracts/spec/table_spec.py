@@ -25,7 +25,20 @@ from millrace.contracts.spec.expectation import Expectation, rules_of_keys
 from millrace.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
 from millrace.contracts.spec.value_reading import may_be_converted
 from millrace.contracts.spec.values import NAME, ColumnName, ColumnNames
+from millrace.contracts.strict_model import StrictModel
 from millrace.sql.query.groups import groups_as_query
+
+
+class EraseSpec(StrictModel):
+    """What an erasure does besides deleting rows.
+
+    Attributes:
+        landing_files: what happens to landing files with records of an erased subject: `keep` leaves them for a person,
+            `rewrite` takes these records out of JSON, CSV and Parquet files, `delete` deletes the files, also with
+            records of others: for a landing that nobody loads again.
+    """
+
+    landing_files: Literal["keep", "rewrite", "delete"] = "keep"
 
 
 class BronzeSpec(TableSpec):
@@ -42,6 +55,7 @@ class BronzeSpec(TableSpec):
         concurrent_by: `interval` lets runs of different intervals load the table at the same time; without it the table
             takes one batch at a time.
         quarantine: how long quarantined rows may wait.
+        erase: what an erasure does besides deleting rows.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
@@ -51,9 +65,12 @@ class BronzeSpec(TableSpec):
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     concurrent_by: Literal["interval"] | None = None
     quarantine: QuarantineSpec = QuarantineSpec()
+    erase: EraseSpec = EraseSpec()
 
     @model_validator(mode="after")
     def _settings_fit_one_another(self) -> Self:
+        if self.erase.landing_files != "keep" and self.reads_kafka:
+            raise ValueError("erase.landing_files is for landing files: a topic forgets by its own retention")
         if self.on_refusal == "restore":
             msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps everything it has received"
             raise ValueError(msg)

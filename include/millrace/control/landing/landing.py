@@ -81,6 +81,22 @@ class Landing(Protocol):
             StorageError: this process may not read it.
         """
 
+    def replace(self, before: FileFact, content: BinaryIO, announce: Callable[[FileFact], None]) -> None:
+        """Replace the content of a file in one step, unless it has changed since it was listed.
+
+        Args:
+            before: the file, as it was listed; of an object with its tag.
+            content: the new content.
+            announce: takes the new facts of the file before they hold, and again if they became other ones.
+
+        Raises:
+            NotReadyError: it has changed.
+            StorageError: this process may not replace it, or something would keep the old content.
+        """
+
+    def delete(self, before: FileFact) -> None:
+        """Delete a file, unless it has changed since it was listed; raise the errors of `replace`."""
+
 
 def landing_of(feed: str, root: str, variables: Mapping[str, str] | None = None) -> Landing:
     """Return the landing of a source.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from functools import partial
 from typing import BinaryIO
 
 from millrace.control.log.batch import FileFact
-from millrace.control.storage.stored_bytes import stored_bytes
+from millrace.control.storage.stored_bytes import sha256_of, stored_bytes
 from millrace.errors import NotReadyError, StorageError
 
 TOP = "."
@@ -83,6 +84,51 @@ class LocalLanding:
             return None
         return FileFact(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
+    def replace(self, before: FileFact, content: BinaryIO, announce: Callable[[FileFact], None]) -> None:
+        """Replace the content of a file in one step.
+
+        Args:
+            before: the file, as it was listed.
+            content: its new content.
+            announce: takes the new facts of the file, with the checksum, before they hold.
+
+        Raises:
+            NotReadyError: the file has changed since.
+            StorageError: this process may not replace it, or it has another name, which would keep the old content.
+        """
+        place = os.path.realpath(self.location(before.path))
+        folder, name = os.path.split(place)
+        written = f"{folder}/.{name}.erasing"
+        with _translate_write_errors(place):
+            if os.stat(place).st_nlink > 1:
+                raise StorageError(f"{place} has another name, which would keep its content", "Delete that first.")
+            with open(written, "wb") as target:
+                shutil.copyfileobj(content, target)
+                target.flush()
+                os.fsync(target.fileno())
+            content.seek(0)
+            shutil.copymode(place, written)
+            status = os.stat(written)
+            self._require_unchanged(before)
+            announce(FileFact(before.path, status.st_size, status.st_mtime_ns, sha256_of(content)))
+            os.replace(written, place)
+            _force_to_disk(folder)
+
+    def delete(self, before: FileFact) -> None:
+        """Delete a file; raise the errors of `replace`."""
+        place = os.path.realpath(self.location(before.path))
+        with _translate_write_errors(place):
+            self._require_unchanged(before)
+            os.unlink(self.location(before.path))
+            if os.path.lexists(place):  # that was a link
+                os.unlink(place)
+            _force_to_disk(os.path.dirname(place))
+
+    def _require_unchanged(self, before: FileFact) -> None:
+        now = self.file_at(before.path)
+        if now is None or (now.size, now.mtime_ns) != (before.size, before.mtime_ns):
+            raise NotReadyError(f"{self.location(before.path)} has changed while it was read", "Run this again.")
+
     def _listed(self, path: str) -> FileFact | None:
         """Return a file; a name that is no UTF-8 text, which nothing could record, is written with its bytes in hex."""
         file, name = self.file_at(path), os.fsencode(path).decode(errors="backslashreplace")
@@ -124,6 +170,26 @@ def _status(location: str) -> os.stat_result:
         if error.errno != errno.ELOOP:
             raise
         return os.lstat(location)
+
+
+def _force_to_disk(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _translate_write_errors(location: str) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        cause = f"{location} may not be changed ({error.strerror})."
+        raise StorageError(cause, "Let the user of this process write its folder, then run this again.") from error
+    except OSError as error:
+        cause = f"{location} cannot be written now ({error.strerror})."
+        raise NotReadyError(cause, "See the disk, or the server of a shared folder.") from error
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
@@ -16,6 +18,9 @@ from millrace.control.log.batch import FileFact
 from millrace.control.storage.s3_access import s3_client, spark_options, translate_storage_errors
 from millrace.control.storage.stored_bytes import stored_bytes
 from millrace.errors import NotReadyError
+
+_KEPT_OF_OBJECTS = ("ContentType", "ContentEncoding", "ContentDisposition", "CacheControl", "Metadata")
+"""What a new content of an object keeps of the old one."""
 
 
 class S3Landing:
@@ -89,6 +94,48 @@ class S3Landing:
         with translate_storage_errors(url):
             content = smart_open.open(url, "rb", compression="disable", transport_params={"client": self._client})
             return stored_bytes(content, partial(_translate_read_errors, url))
+
+    def replace(self, before: FileFact, content: BinaryIO, announce: Callable[[FileFact], None]) -> None:
+        """Replace the content of an object by a conditional put.
+
+        Args:
+            before: the object, as it was listed.
+            content: its new content.
+            announce: takes the new facts of the object, before they hold; again if the store has made another tag.
+
+        Raises:
+            NotReadyError: the object has changed since.
+            StorageError: this process may not replace it.
+        """
+        from botocore.exceptions import ClientError
+
+        url, expected = self.location(before.path), before.checksum.removeprefix("etag:")
+        bucket, key = _bucket_and_key(url)
+        body = content.read()
+        tag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        after = replace(before, size=len(body), checksum=f"etag:{tag}")
+        announce(after)
+        with translate_storage_errors(url):
+            head = self._client.head_object(Bucket=bucket, Key=key)
+            kept = {name: head[name] for name in _KEPT_OF_OBJECTS if name in head}
+            try:
+                answer = self._client.put_object(Bucket=bucket, Key=key, Body=body, IfMatch=f'"{expected}"', **kept)
+            except ClientError as error:
+                if error.response["Error"]["Code"] in ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"):
+                    raise NotReadyError(f"{url} has changed while it was read", "Run this again.") from error
+                raise
+        if (actual := answer["ETag"].strip('"')) != tag:  # of an encrypted object
+            announce(replace(after, checksum=f"etag:{actual}"))
+
+    def delete(self, before: FileFact) -> None:
+        """Delete an object; raise the errors of `replace`."""
+        url = self.location(before.path)
+        bucket, key = _bucket_and_key(url)
+        now = self.file_at(before.path)
+        if now is None or now.checksum != before.checksum:
+            raise NotReadyError(f"{url} has changed while it was read", "Run this again.")
+        with translate_storage_errors(url):
+            self._client.delete_object(Bucket=bucket, Key=key)
 
 
 @contextmanager

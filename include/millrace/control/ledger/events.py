@@ -103,6 +103,8 @@ class BatchEvent(StrEnum):
     COMMITTED = "committed"
     CLOSING = "closing"
     OUTLIVED = "outlived"
+    REWRITTEN = "rewritten"
+    DELETED = "deleted"
     CLOSED = "closed"
     REDONE = "redone"
     UNDONE = "undone"
@@ -122,6 +124,9 @@ class FileEvent(StrEnum):
     - seen: the loaded file has another time and the same content, which need not be read again.
     - touched: the failed file has another time and the same content.
     - closing: a run reads the file again, alone, before it closes the batch of a dead driver, which has loaded it.
+    - rewritten: an erasure takes records out of the loaded file: this content counts as loaded instead, by the token of
+      the batch that loaded the one before.
+    - deleted: an erasure deletes the loaded file; the token is that of the batch that loaded it.
     - outlived: that run has lived on, whether it could read the file or not.
     """
 
@@ -135,6 +140,8 @@ class FileEvent(StrEnum):
     TOUCHED = "touched"
     CLOSING = "closing"
     OUTLIVED = "outlived"
+    REWRITTEN = "rewritten"
+    DELETED = "deleted"
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
@@ -163,6 +170,12 @@ def batchless_event(
     of_table = {"table": table, "table_id": table_id, **attempt}
     of_interval = {"interval_start": interval.start, "interval_end": interval.end}
     return {**of_table, **of_interval, **_file_columns(event, file), "reason": file.defect}
+
+
+def erased_event(event: FileEvent, loaded: dict[str, Any], file: FileFact, reason: str) -> dict[str, Any]:
+    """Return the row of `ops.files` for what an erasure does to a file; `loaded` is the event of its content before."""
+    of_batch = {name: loaded[name] for name in _INTENT_COLUMNS}
+    return {**of_batch, **_file_columns(event, file), "reason": reason}
 
 
 def loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from millrace.control.ledger.events import (
     FileEvent,
     batch_event,
     batchless_event,
+    erased_event,
     failures_of,
     file_event,
     file_fact,
@@ -52,6 +53,9 @@ from millrace.control.ledger.states.waiting_rows import WaitingChange, WaitingRo
 from millrace.control.log.batch import FileFact, Intent, Winner
 from millrace.errors import first_line
 from millrace.paths import LakehousePaths
+
+_CONTENTS = [FileEvent.PLANNED, FileEvent.REWRITTEN]
+"""The events with the content of a file that counts as loaded if its attempt has won."""
 
 
 class Ledger:
@@ -166,6 +170,29 @@ class Ledger:
         with tolerate_state_errors(table):
             failed = failed_files(table_id, self.failures(table, table_id))
             self._states.change(table, (FailedFiles, lambda _: failed))
+
+    def record_erased(
+        self, event: FileEvent, table: str, table_id: str, before: FileFact, after: FileFact, reason: str
+    ) -> bool:
+        """Record what an erasure does to a file, and why, for the batch that loaded this content of it.
+
+        Args:
+            event: `rewritten` or `deleted`.
+            table: the table.
+            table_id: its Delta table id.
+            before: the file as it is, with its checksum.
+            after: the file as it will be.
+            reason: why.
+
+        Returns:
+            Whether a batch has loaded the file as it is; if not, nothing is recorded.
+        """
+        rows = self._files.find(table, table_id=[table_id], path=[before.path], event=_CONTENTS)
+        won = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
+        loaded = [row for row in rows if row["token"] in won and row["checksum"] == before.checksum]
+        if loaded:
+            self._files.append([erased_event(event, loaded[-1], after, reason)])
+        return bool(loaded)
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """Return the last resolved batch of the stream, by the table's state; the log may hold newer batches."""
@@ -347,7 +374,7 @@ class Ledger:
     def _loaded(self, table: str, table_id: str, paths: Collection[str]) -> list[FileFact]:
         """Return the files with these paths that winning attempts loaded, oldest first."""
         columns = ("token", "batch_seq", *FACTS)
-        rows = self._files.find(table, columns, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
+        rows = self._files.find(table, columns, table_id=[table_id], path=paths, event=_CONTENTS)
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
         tokens -= self._loadable_again(table, table_id)
         return [file_fact(row) for row in rows if row["token"] in tokens]

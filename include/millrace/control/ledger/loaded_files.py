@@ -33,8 +33,8 @@ _PLANNED = pa.schema(
 
 
 def planned_files_query(table_id: str) -> EventQuery:
-    """Return the query for the planned and seen files of a table in `ops.files`."""
-    is_planned = Among(frozenset([FileEvent.PLANNED, FileEvent.SEEN]))
+    """Return the query for the planned, seen and rewritten files of a table in `ops.files`."""
+    is_planned = Among(frozenset([FileEvent.PLANNED, FileEvent.SEEN, FileEvent.REWRITTEN]))
     return EventQuery(_PLANNED, (("event", is_planned), ("table_id", Among(frozenset([table_id])))))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import IO, TYPE_CHECKING, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -54,3 +56,11 @@ def stored_bytes(
         translate_errors: returns a context that raises `NotReadyError` or `StorageError` for errors of the storage.
     """
     return io.BufferedReader(_StoredBytes(opened, translate_errors), _READ_AHEAD)
+
+
+def sha256_of(content: BinaryIO) -> str:
+    """Return the SHA-256 of what is left of an open file."""
+    digest = hashlib.sha256()
+    for chunk in iter(partial(content.read, _READ_AHEAD), b""):
+        digest.update(chunk)
+    return digest.hexdigest()

@@ -28,7 +28,7 @@ def read_csv(path: LandingFile, source: LandingSource) -> tuple[tuple[str, ...],
     with unpacked(path) as stream:
         lines = _lines_of_header(_clean_lines(_text(stream, source, newline=""), last), source)
         try:
-            header = next(csv.reader(lines, **_csv_dialect(source)), [])
+            header = next(csv.reader(lines, **csv_dialect(source)), [])
         except csv.Error as error:
             raise ValueError(
                 f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
@@ -43,7 +43,7 @@ def ends_within_quotes(path: LandingFile, source: LandingSource) -> bool:
     """Return whether a quoted value of a CSV file does not end: Spark then reads all after its quote as one value."""
     with unpacked(path) as stream:
         lines = _clean_lines(_text(stream, source, newline=""), [""])
-        records = csv.reader(lines, **_csv_dialect(source), strict=True)
+        records = csv.reader(lines, **csv_dialect(source), strict=True)
         while True:
             try:
                 next(records)
@@ -67,7 +67,7 @@ def _record_end(path: LandingFile, source: LandingSource, line_ends: set[str], h
         last, counts = [""], Counter[str]()
         with unpacked(path) as stream:
             lines = _text(stream, source, newline="" if header_end == "\r" else "\n")
-            records = csv.reader(_clean_lines(lines, last), **_csv_dialect(source))
+            records = csv.reader(_clean_lines(lines, last), **csv_dialect(source))
             counts.update(_end_of(last[0]) for _ in records)
         ends = counts.keys() - {""}
         values_have_ends = records.line_num > counts.total() or line_ends - ends
@@ -108,7 +108,7 @@ def _end_of(line: str) -> str:
     return next((end for end in ("\r\n", "\n", "\r") if line.endswith(end)), "")
 
 
-def _csv_dialect(source: LandingSource) -> dict[str, Any]:
+def csv_dialect(source: LandingSource) -> dict[str, Any]:
     """Return the CSV options of the source as arguments of Python's reader."""
     doubled = source.escape == source.quote
     escape = None if doubled else source.escape
@@ -138,6 +138,6 @@ def _line_ends(path: LandingFile, source: LandingSource) -> set[str]:
             ) from error
     if quoted_sizes.is_over:
         with unpacked(path) as stream:
-            check_records(_clean_lines(_text(stream, source, newline=""), [""]), _csv_dialect(source), source.limits)
+            check_records(_clean_lines(_text(stream, source, newline=""), [""]), csv_dialect(source), source.limits)
     line_ends = decoder.newlines or ()
     return {line_ends} if isinstance(line_ends, str) else set(line_ends)

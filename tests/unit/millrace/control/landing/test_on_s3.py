@@ -174,3 +174,23 @@ def test_a_wrong_setting_is_reported_with_the_way_out(
     monkeypatch.setattr(s3_access, "_CLIENT_CONFIG", {"retries": {"max_attempts": 1}})
     with pytest.raises(error, match=rf"(?s)^s3://lake/\w+/{DAY}{message}"):
         listed(landing)
+
+
+def test_an_object_is_replaced_or_deleted_only_as_it_was_listed(bucket: Bucket, put: Put, landing: Landing) -> None:
+    put("/a.json", '{"a": 1}')
+    (before,) = listed(landing)
+    announced: list[FileFact] = []
+
+    landing.replace(before, io.BytesIO(b"{}"), announced.append)
+
+    (after,) = listed(landing)
+    assert [replace(each, mtime_ns=after.mtime_ns) for each in announced] == [after]
+    with landing.open(after.path) as content:
+        assert content.read() == b"{}"
+    with pytest.raises(NotReadyError, match=r"a\.json has changed"):
+        landing.replace(before, io.BytesIO(b"[]"), announced.append)
+    with pytest.raises(NotReadyError, match=r"a\.json has changed"):
+        landing.delete(before)
+    assert listed(landing) == (after,)
+    landing.delete(after)
+    assert landing.file_at(after.path) is None
