@@ -92,6 +92,11 @@ class LakehousePaths:
         """The folder of rebuilds, which has a folder for each rebuild."""
         return self.root / OWN / "rebuilds"
 
+    @property
+    def dropped(self) -> LakePath:
+        """The folder of dropped tables, which has a folder for each, named by the id of the table."""
+        return self.root / OWN / "dropped"
+
 
 @dataclass(frozen=True)
 class RunPaths:

@@ -203,6 +203,7 @@ def tables(as_json: AsJson = False) -> None:
     from millrace.cli.progress import in_progress
     from millrace.cli.views import facts_table
     from millrace.control.ops_tables import OpsTables
+    from millrace.control.repair.dropped import dropped_tables
     from millrace.control.repair.interrupted import interrupted_restores
     from millrace.settings import Settings
 
@@ -210,7 +211,8 @@ def tables(as_json: AsJson = False) -> None:
     catalog = command_catalog(settings.tables)
     facts = read_facts(in_progress(list(catalog.tables), "reading the tables"), settings.root)
     items = [{**vars(item), "has_valid_spec": item.table not in catalog.invalid} for item in facts]
-    remarks = (*missing_root(settings.root), *interrupted_restores(catalog.tables, OpsTables(settings.paths)))
+    dropped = (each.words for each in dropped_tables(settings.paths))
+    remarks = (*missing_root(settings.root), *interrupted_restores(catalog.tables, OpsTables(settings.paths)), *dropped)
     show_listing(items, lambda: facts_table(facts, catalog.invalid), *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
 

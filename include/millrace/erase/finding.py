@@ -22,13 +22,14 @@ from millrace.control.ledger.holds import Holds
 from millrace.control.log.stored_tables import logged_files, open_table
 from millrace.control.maintenance.old_files import old_files
 from millrace.control.maintenance.retention import retention_of
+from millrace.control.repair.dropped import dropped_tables
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace.control.storage.stored_files import StoredFile, files_below, is_file
 from millrace.erase.reach import Reach, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
 from millrace.erase.subjects import Subjects
 from millrace.errors import MillraceError
-from millrace.paths import OWN
+from millrace.paths import OWN, LakehousePaths
 from millrace.settings import Settings
 
 
@@ -205,6 +206,9 @@ def find(
         places[_folder_of(file.path)].append(file)
     for folder, files in sorted(places.items()):
         table, name = _named(folder)
+        if folder == f"{OWN}/{settings.paths.dropped.name}":
+            _search_dropped(files, settings.paths, FileSearch(subjects, every), holds, search)
+            continue
         keys = Keys(reach[table].keys, reach[table].computed) if table in reach else every
         of_folder = _Folder(root, name or _name_of_own(folder), FileSearch(subjects, keys))
         if name:
@@ -275,6 +279,19 @@ def _search_table(
             table.search(StoredFile(path, 0, now.timestamp()), Part.NEWEST, search)
         else:
             search.miss(table.name, path, "the newest version needs it, and it is gone")
+
+
+def _search_dropped(
+    files: list[StoredFile], paths: LakehousePaths, of_file: FileSearch, holds: Holds, search: _Search
+) -> None:
+    """Search the files of dropped tables: all of them go when maintenance deletes the table."""
+    known = {each.record.table_id: each for each in dropped_tables(paths)}
+    for file in files:
+        name, due = "dropped", None
+        if dropped := known.get(file.path.split("/")[2]):
+            name = f"{dropped.record.table}, dropped"
+            due = None if holds.on(dropped.record.table) else dropped.until
+        _Folder(paths.root, name, of_file).search(file, Part.FILES, search, due)
 
 
 def _search_landing(spec: BronzeSpec, reach: Reach, root: str, search: _Search) -> None:

@@ -55,6 +55,7 @@ class MaintenancePlanOperator(BaseOperator):
         from millrace.control.maintenance.holding import keep_log
         from millrace.control.maintenance.plan import actions_of_run, planned_table
         from millrace.control.ops_tables import OpsTables
+        from millrace.control.repair.dropped import delete_expired
         from millrace.control.storage.read_cache import cached_reads
 
         settings, now = prepare_process(), datetime.now(UTC)
@@ -84,6 +85,9 @@ class MaintenancePlanOperator(BaseOperator):
             if table.health.in_danger or table.health.has_lost_hold:
                 failing.append({"table": spec.table, "job": Job.TABLE_VACUUM.value, "step": "vacuum is held back"})
             tables.append(table)
+        if not context["params"].get("vacuum_dry_run", True):
+            for line in delete_expired(ops, context["run_id"], now):
+                self.log.info("%s", line)
         most = conf.getint("core", "max_map_length")
         failing = failing[: most // 2]
         chosen = actions_of_run(

@@ -25,6 +25,7 @@ from millrace.control.maintenance.old_files import OldFiles
 from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.dropped import dropped_tables
 from millrace.control.repair.interrupted import interrupted_restores
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
@@ -65,7 +66,9 @@ def show_health(tables: Sequence[str], settings: Settings, *, as_json: bool) -> 
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     measured = measure_tables(catalog, specs, settings)
     view = _details if len(tables) == 1 else _overview
-    remarks = (*measured.remarks, *interrupted_restores([spec.table for spec in specs], OpsTables(settings.paths)))
+    interrupted = interrupted_restores([spec.table for spec in specs], OpsTables(settings.paths))
+    dropped = (each.words for each in dropped_tables(settings.paths) if not tables or each.record.table in tables)
+    remarks = (*measured.remarks, *interrupted, *dropped)
     show_listing(map(_as_json, measured.tables), lambda: view(measured.tables), *remarks, as_json=as_json)
     return measured.code
 

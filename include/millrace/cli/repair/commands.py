@@ -86,3 +86,37 @@ def backup(
         f"{counted(len(has.files), 'file')}, {in_bytes(has.size)}, each with its SHA-256 in the manifest.",
         f"To copy it back: lakehouse repair restore {table} --from {quote(str(taken.folder))}",
     )
+
+
+@repair.command()
+def drop(
+    table: Annotated[str, typer.Argument(help="A table whose spec is gone.")],
+    execute: Annotated[
+        str | None, typer.Option("--execute", metavar="ID", help="Drop it as shown under this id; needs --why.")
+    ] = None,
+    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Drop a table that no spec declares or reads. Until its retention is over, `repair undrop` brings it back.
+
+    Without --execute it only shows what would be gone, and ends with the id of exactly that.
+    """
+    from millrace.cli.repair.dropping import execute_drop, show_drop
+    from millrace.settings import Settings
+
+    if execute:
+        execute_drop(table, execute, why, Settings())
+    else:
+        show_drop(table, Settings(), as_json=as_json)
+
+
+@repair.command()
+def undrop(
+    table: Annotated[str, typer.Argument(help="A table that was dropped.")],
+    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
+) -> None:
+    """Bring a dropped table back: the same versions, certificate, quarantine and tombstones."""
+    from millrace.cli.repair.dropping import bring_back
+    from millrace.settings import Settings
+
+    bring_back(table, why, Settings())

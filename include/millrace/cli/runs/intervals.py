@@ -23,6 +23,7 @@ from millrace.control.maintenance.holding import keep_log
 from millrace.control.maintenance.plan import actions_of_run
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
+from millrace.control.repair.dropped import delete_expired
 from millrace.disk_space import disk_full
 from millrace.errors import ExitCode, LeaseLostError, Outcome
 from millrace.paths import LakehousePaths
@@ -116,12 +117,13 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
             show_problem(str(error))
             code = worst([code, error.exit_code])
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)
+    deleted = list(delete_expired(ops, run_id, measured.at))
     idle = [f"{each.table}: nothing to do: {each.reason}" for each in measured.tables if not each.actions]
     asked = [action for table in measured.tables for action in table.actions if action.needs_approval]
     shown = [f"{action.table}: {action.step}: {in_bytes(action.size or 0)}: {action.reason}" for action in asked]
     if shown and not allow_deletes:
         shown.append("A person has to allow this (--allow-deletes), since the tables keep it for a short time only.")
-    for line in (*idle, *measured.remarks, *shown):
+    for line in (*deleted, *idle, *measured.remarks, *shown):
         out.print(line, markup=False, soft_wrap=True)
     held_back = [each for each in measured.tables if each.health.in_danger or each.health.has_lost_hold]
     for each in held_back:

@@ -120,6 +120,10 @@ class Repairs:
             found += [each for each in self._with(table, RepairEvent.DECIDED) if each.repair.id not in done]
         return found
 
+    def count_done(self, table: str, action: str) -> int:
+        """Return how many repairs of a table by this action are complete."""
+        return len(self._events.events(table, ("repair",), event=RepairEvent.DONE.value, action=action))
+
     def _with(self, table: str, event: RepairEvent) -> list[DecidedRepair]:
         return [
             DecidedRepair(
