@@ -72,7 +72,7 @@ class RestoreRequest:
                 winner = self._begin(decided, run_id, token, catalog, ops)
             elif ops.ledger.closed_rows(winner) is None:
                 finish_restore(winner, ops)
-            keep_held_log(table, ops, run_id)
+            keep_held_log(winner, ops, run_id)
             if known := ops.repairs.decided(table, decided.id):
                 ops.repairs.record(RepairEvent.DONE, known, winner.intent.table_id, run_id, winner.version)
         ops.gates.publish(table)

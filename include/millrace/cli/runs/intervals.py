@@ -25,7 +25,7 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.run_plans import TablePlan
 from millrace.control.repair.dropped import delete_expired
 from millrace.disk_space import disk_full
-from millrace.errors import ExitCode, LeaseLostError, Outcome
+from millrace.errors import ExitCode, MillraceError, Outcome
 from millrace.paths import LakehousePaths
 from millrace.run_retention import delete_old_runs
 from millrace.settings import Settings
@@ -113,7 +113,7 @@ def maintain_selection(selection: Selection, settings: Settings, allow_deletes: 
     for each in measured.tables:
         try:
             keep_log(each.health, ops, run_id)
-        except LeaseLostError as error:
+        except MillraceError as error:
             show_problem(str(error))
             code = worst([code, error.exit_code])
         keep_health(selection.catalog.spec(each.table), selection.catalog, ops, measured.at, each.health)

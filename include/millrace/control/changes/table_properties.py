@@ -65,6 +65,12 @@ _STATISTICS = "delta.dataSkippingStatsColumns"
 LOG_KEPT_FOR = "millrace.log_kept_for"
 """For whom Millrace itself has set `LOG_CLEANING` to false."""
 
+HOLD_NAMES = "millrace.holds"
+"""The names of the holds on a table, as JSON: each has to be released, also one that `ops.holds` has lost."""
+
+KEPT_BY_OTHERS = "millrace.log_kept_by_others"
+"""Whether somebody else had set `LOG_CLEANING` to false before a hold: then it stays so after the hold."""
+
 _SETTING = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES")
 
 

@@ -170,7 +170,7 @@ def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     try:
         with context.leases.table(spec.table):
             winner = undo_refused(refused, spec, args.interval, args.run_id, ops)
-            keep_held_log(spec.table, ops, args.run_id)
+            keep_held_log(winner, ops, args.run_id)
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."

@@ -70,8 +70,8 @@ def test_nothing_of_a_held_table_is_deleted_until_its_last_hold_is_released(
     assert "court order 4 of 2026" in health
     version = DeltaTable(str(path)).version()
     assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "again").exit_code == 0
-    assert lakehouse("hold", "set", "audit", ORDERS, "--why", "year 2025").exit_code == 0
     assert DeltaTable(str(path)).version() == version, "nothing to write"
+    assert lakehouse("hold", "set", "audit", ORDERS, "--why", "year 2025").exit_code == 0
     listed = json.loads(lakehouse("hold", "list", "--json").stdout)
     assert [(each["table"], each["name"], each["why"]) for each in listed] == [
         ("gold.revenue_daily", "case-17", "court order 4 of 2026"),
@@ -120,6 +120,60 @@ def test_a_table_that_says_that_it_is_held_stays_so_if_the_hold_was_lost(
 def needed(settings: Settings) -> list[Attention]:
     tables = LakehouseReader(settings.paths, settings.tables).read(utc_now(), no_failed_tasks)
     return attention_needed(tables, utc_now())
+
+
+def test_a_hold_that_the_ledger_has_lost_outlives_the_release_of_another_one(
+    lakehouse: Lakehouse, settings: Settings, path: Path
+) -> None:
+    for name in ("case-17", "audit"):
+        assert lakehouse("hold", "set", name, ORDERS, "--why", "court order").exit_code == 0
+    shutil.rmtree(str(settings.paths.ops("holds")))
+    assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
+    assert lakehouse("hold", "release", "case-17", "--why", "closed").exit_code == 0
+    assert OpsTables(settings.paths).holds.active() == []
+    stored = DeltaTable(str(path)).metadata().configuration
+    assert (log_kept_for(stored), stored["millrace.holds"]) == (KeptFor.HOLDS, '["audit"]')
+    assert lakehouse("maintain", "--table", ORDERS).exit_code == ExitCode.FAILED
+    assert (path / "stray.parquet").exists()
+    for arguments in (("set", "audit", ORDERS), ("release", "audit")):
+        assert lakehouse("hold", *arguments, "--why", "its end").exit_code == 0
+    assert [each["step"] for each in json.loads(lakehouse("maintain", "--plan", "--json").stdout)] == ["vacuum"]
+
+
+def test_a_log_that_somebody_else_keeps_is_kept_after_a_hold_as_well(
+    lakehouse: Lakehouse, settings: Settings, path: Path
+) -> None:
+    (path / "stray.parquet").unlink()
+    set_properties(path, {CLEANS_LOG: "false"}, "another tool")
+    for arguments in (("set", "case-17", ORDERS), ("release", "case-17")):
+        assert lakehouse("hold", *arguments, "--why", "x").exit_code == 0
+        assert cleans_log(path) == "false"
+    for _ in range(2):
+        assert lakehouse("maintain").exit_code == 0
+        assert log_kept_for(DeltaTable(str(path)).metadata().configuration) is KeptFor.NOBODY
+        assert (cleans_log(path), cleans_log(Path(str(settings.paths.quarantine(ORDERS))))) == ("false", "true")
+
+
+def test_a_table_with_features_that_only_spark_writes_says_what_sets_its_hold_and_is_released(
+    lakehouse: Lakehouse, settings: Settings, path: Path
+) -> None:
+    commit = commit_file(path, 0)
+    actions = [json.loads(line) for line in commit.read_text().split("\n") if line]
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] |= {"minWriterVersion": 7, "writerFeatures": ["identityColumns"]}
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    answer = lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order")
+    assert answer.exit_code == ExitCode.FAILED
+    assert "it has features: identityColumns" in answer.stderr
+    assert "delta.enableExpiredLogCleanup = false, millrace.log_kept_for = holds" in answer.stderr
+    assert [hold.name for hold in OpsTables(settings.paths).holds.on(ORDERS)] == ["case-17"], "nothing is deleted"
+    maintained = lakehouse("maintain")
+    assert "Set them with Spark" in maintained.stderr
+    assert "gold.revenue_daily: not built yet" in maintained.stdout, "no other table is left out"
+    released = lakehouse("hold", "release", "case-17", "--why", "closed")
+    assert released.exit_code == 0, released.stderr
+    assert OpsTables(settings.paths).holds.active() == []
 
 
 def test_the_log_of_a_table_is_kept_while_a_reader_is_in_danger(lakehouse: Lakehouse, settings: Settings) -> None:

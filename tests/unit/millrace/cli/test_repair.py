@@ -54,6 +54,21 @@ def test_a_restore_of_a_held_table_keeps_its_log(lakehouse: Lakehouse, settings:
     assert table.metadata().configuration["delta.enableExpiredLogCleanup"] == "false", "not as it was before the hold"
 
 
+def test_a_restore_to_a_version_of_an_ended_hold_does_not_bring_the_hold_back(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    assert lakehouse("hold", "set", "case-17", ORDERS, "--why", "court order").exit_code == 0
+    root = settings.paths.root
+    held = load_batch(root, SPEC, rows=1)  # type: ignore[arg-type]
+    judge(root, SPEC, held.version)  # type: ignore[arg-type]
+    assert lakehouse("hold", "release", "case-17", "--why", "closed").exit_code == 0
+    judge(root, SPEC, load_batch(root, SPEC, rows=2).version)  # type: ignore[arg-type]
+    [plan] = json.loads(lakehouse("repair", "restore", ORDERS, "--to", str(held.version), "--json").stdout)
+    command = shlex.split(plan["command"])[1:]
+    assert lakehouse(*command, "--why", "a wrong delivery").exit_code == 0
+    assert "itself says that it is held" not in lakehouse("hold", "list").output
+
+
 def test_programs_get_all_of_it(lakehouse: Lakehouse) -> None:
     [plan] = json.loads(lakehouse("repair", "restore", ORDERS, "--to", "1", "--json").stdout)
     assert (plan["makes_version"], plan["inserted"], plan["restores"], plan["certified"]) == (4, 2, 1, 2)
