@@ -64,6 +64,16 @@ class TableGraph:
         """
         return _steps(tables, self.readers)
 
+    def with_readers_next(self, tables: Iterable[str]) -> list[str]:
+        """Return some tables in an order in which those that read a table come soon after it.
+
+        >>> TableGraph({"silver.a": ["bronze.a"], "silver.b": ["bronze.b"]}).with_readers_next(
+        ...     ["bronze.a", "bronze.b", "silver.a", "silver.b"])
+        ['bronze.a', 'silver.a', 'bronze.b', 'silver.b']
+        """
+        wanted = dict.fromkeys(tables)
+        return list(dict.fromkeys(name for table in wanted for name in self.downstream(table) if name in wanted))
+
     def cycle(self) -> list[str]:
         """Return the tables of one cycle, each read by the next, first and last the same; empty without a cycle."""
         try:

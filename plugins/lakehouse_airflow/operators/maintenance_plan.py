@@ -61,7 +61,7 @@ class MaintenancePlanOperator(BaseOperator):
         settings, now = prepare_process(), datetime.now(UTC)
         catalog, ops = load_catalog(settings.tables), OpsTables(settings.paths)
         tables, failing = [], list[dict[str, str | int]]()
-        for spec in catalog.specs.values():
+        for spec in map(catalog.spec, catalog.graph.with_readers_next(catalog.specs)):
             try:
                 with cached_reads():
                     table = planned_table(spec, catalog, ops, now)

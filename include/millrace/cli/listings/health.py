@@ -84,27 +84,26 @@ def show_plan(selection: Selection, settings: Settings, *, as_json: bool) -> Exi
 
 def measure_tables(catalog: Catalog, specs: Sequence[MaybeInvalidSpec], settings: Settings) -> Measured:
     """Measure tables, and show the errors of those that cannot be measured, which do not stop the others."""
-    ops, now = OpsTables(settings.paths), datetime.now(UTC)
-    measured, unbuilt, problems, code = list[PlannedTable](), list[str](), list[str](), ExitCode.OK
-    for spec in in_progress(specs, "measuring the tables"):
+    ops, now, by_name = OpsTables(settings.paths), datetime.now(UTC), {spec.table: spec for spec in specs}
+    measured, problems = dict[str, PlannedTable | None](), dict[str, tuple[str, ExitCode]]()
+    # The tables of its readers are opened as well, and `newest_table` keeps only the last ones open.
+    for name in in_progress(catalog.graph.with_readers_next(by_name), "measuring the tables"):
+        spec = by_name[name]
         if isinstance(spec, InvalidSpec):
-            problems.append(f"{spec.table}: its spec is wrong\n{spec.cause}")
-            code = ExitCode.BAD_SPEC
+            problems[name] = f"{name}: its spec is wrong\n{spec.cause}", ExitCode.BAD_SPEC
             continue
         try:
-            if table := planned_table(spec, catalog, ops, now):
-                measured.append(table)
-            else:
-                unbuilt.append(spec.table)
+            measured[name] = planned_table(spec, catalog, ops, now)
         except MillraceError as error:
-            problems.append(str(error))
-            code = error.exit_code
+            problems[name] = str(error), error.exit_code
         except OSError as error:
-            problems.append(f"{spec.table}: {error}")
-            code = ExitCode.FAILED
-    for problem in problems:
+            problems[name] = f"{name}: {error}", ExitCode.FAILED
+    in_order = [problems[name] for name in by_name if name in problems]
+    for problem, _ in in_order:
         show_problem(problem)
-    return Measured(now, measured, unbuilt, code)
+    tables = [table for name in by_name if (table := measured.get(name))]
+    unbuilt = [name for name in by_name if name in measured and measured[name] is None]
+    return Measured(now, tables, unbuilt, in_order[-1][1] if in_order else ExitCode.OK)
 
 
 def _as_json(table: PlannedTable) -> dict[str, Any]:

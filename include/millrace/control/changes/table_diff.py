@@ -152,6 +152,13 @@ class TableDiff:
 
 def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """Return the difference between a table and its spec; none for a table without a last batch."""
+    diff = diff_of_values(spec, last, ops)
+    properties = () if last is None else _properties(spec, ops)
+    return replace(diff, changes=tuple(sort_by_effect([*diff.changes, *properties])))
+
+
+def diff_of_values(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
+    """Return the difference without the properties of the table, which give no row other values."""
     if last is None:
         return TableDiff(spec.table)
     now, specs = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)
@@ -171,7 +178,6 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     if has_old and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
     changes += _replaced_sources(spec, last, ops)
-    changes += _properties(spec, ops)
     if not has_old and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))

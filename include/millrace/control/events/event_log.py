@@ -12,6 +12,7 @@ of the events. So an attempt at another version writes the data file again.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -68,6 +69,8 @@ class EventLog:
         self._objects = object_store(self._log)
         self._last, self._read_at = -1, -inf
         self._state = self._no_state()
+        self._grouped_at = self._state, -1
+        self._grouped = defaultdict[str, list[EventFile]](list)
 
     def append(self, events: pa.Table) -> int:
         """Append events in one commit, and return its version."""
@@ -131,6 +134,19 @@ class EventLog:
         """
         self._read()
         return list(self._state.files.values())
+
+    def files_about(self, table: str) -> list[EventFile]:
+        """Return the data files of the newest version with the events about one table.
+
+        Raises:
+            TornLogError: a file of the log is missing or damaged.
+        """
+        self._read()
+        if self._grouped_at != (self._state, self._state.version):
+            self._grouped_at, self._grouped = (self._state, self._state.version), defaultdict(list)
+            for file in self._state.files.values():
+                self._grouped[file.table].append(file)
+        return list(self._grouped.get(table, ()))
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the version that was read last, from which other processes open the table."""

@@ -155,7 +155,7 @@ class OpsTable:
 
         Events older than the retention are removed. If another process compacts the files first, nothing happens.
         """
-        files, limit = self._files(table), self._clock() - self._keep if self._keep else None
+        files, limit = self._log.files_about(table), self._clock() - self._keep if self._keep else None
         small = [file for file in files if file.size < _FILE_BYTES]
         if len(small) < FILES_WORTH_COMPACTING:
             return False
@@ -210,7 +210,7 @@ class OpsTable:
         span it must lie. Data files and row groups without such events are not read.
         """
         query = self._query(columns, where)
-        files = _with_conditions(self._files(table), dict(query.conditions))
+        files = _with_conditions(self._log.files_about(table), dict(query.conditions))
         return self._oldest_first([self._evaluate(file, query) for file in files], columns)
 
     def descending(
@@ -221,7 +221,7 @@ class OpsTable:
         Among equal values, the last recorded event comes first. The events are read in parts, so that a caller that
         stops early reads little history. `where` is as in `find`.
         """
-        ranges = [ends for file in self._files(table) for ends in file.ends([column]).values()]
+        ranges = [ends for file in self._log.files_about(table) for ends in file.ends([column]).values()]
         stops = {first + (last - first) * part // _PARTS for first, last in ranges for part in range(_PARTS)}
         lower_ends = sorted((stop for stop in stops if upto is None or stop < upto), reverse=True)
         at, step = 0, 1
@@ -240,7 +240,7 @@ class OpsTable:
 
         The further conditions `where`, as in `find`, only leave out data files.
         """
-        files = self._files(table)
+        files = self._log.files_about(table)
         existing = {file.path for file in files}
         cached = {path: rows for path, rows in self._results.get((table, query), {}).items() if path in existing}
         needed = _with_conditions(files, {**dict(query.conditions), **_conditions(where)})
@@ -256,9 +256,6 @@ class OpsTable:
         """Return the size of the table."""
         files = self._log.files()
         return OpsSize(sum(file.size for file in files), len(files))
-
-    def _files(self, table: str) -> list[EventFile]:
-        return [file for file in self._log.files() if file.table == table]
 
     def _evaluate(self, file: EventFile, query: EventQuery) -> pa.Table:
         conditions = dict(query.conditions)

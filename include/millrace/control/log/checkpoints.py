@@ -95,7 +95,8 @@ def removed_files(table: LakePath, version: int) -> dict[str, int]:
     for name in parts:
         stored = pq.ParquetFile(pa.BufferReader(read_bytes(log / name)))
         if "remove" in stored.schema_arrow.names:
-            column = stored.read(columns=["remove.path", "remove.deletionTimestamp"])["remove"].drop_null()
+            columns = ["remove.path", "remove.deletionTimestamp"]
+            column = stored.read(columns=columns, use_threads=False)["remove"].drop_null()
             paths, times = pc.struct_field(column, "path"), pc.struct_field(column, "deletionTimestamp")
             removed |= dict(zip(paths.to_pylist(), pc.fill_null(times, 0).to_pylist(), strict=True))
     if not parts:  # a log without a checkpoint begins with version 0; of a kind of checkpoint not read here, later
@@ -134,6 +135,6 @@ def read_actions(checkpoint: bytes) -> Iterator[Action]:
     """
     file = pq.ParquetFile(pa.BufferReader(checkpoint))
     for kind in [name for name in file.schema_arrow.names if name in _KINDS]:
-        column = file.read(columns=[kind])[kind]
+        column = file.read(columns=[kind], use_threads=False)[kind]
         for action in column.drop_null().to_pylist(maps_as_pydicts="strict"):
             yield {kind: {name: value for name, value in action.items() if value is not None}}

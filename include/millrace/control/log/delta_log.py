@@ -190,7 +190,7 @@ def parsed_actions(commit: bytes) -> list[Action]:
 
 def commit_file(table: LakePath, version: int) -> LakePath:
     """Return the path of the commit of a version."""
-    return table / "_delta_log" / f"{version:020d}{COMMIT}"
+    return table / f"_delta_log/{version:020d}{COMMIT}"
 
 
 def _commit_bytes(table: LakePath, version: int) -> bytes:

@@ -136,13 +136,13 @@ def old_files(
     stated = stated_retention(metadata.configuration, str(path))
     retention = max(stated, least)
     needed = {unquote(name) for name in logged_files(delta)["path"].to_pylist()}
-    gone = {unquote(name): at_ms for name, at_ms in removed_files(path, delta.version()).items()}
+    # A vector of deletions belongs to a data file, and Delta knows to which.
+    shown = [file for file in stored if not file.path.endswith(".bin") and file.path not in needed]
+    old = [file for file in shown if not _is_hidden(file.path, metadata.partition_columns)]
+    removed = removed_files(path, delta.version()) if old else {}
+    gone = {unquote(name): at_ms for name, at_ms in removed.items()}
     files: dict[bool, list[OldFile]] = {True: [], False: []}
-    for file in stored:
-        # A vector of deletions belongs to a data file, and Delta knows to which.
-        is_vector = file.path.endswith(".bin")
-        if is_vector or file.path in needed or _is_hidden(file.path, metadata.partition_columns):
-            continue
+    for file in old:
         since = max(file.modified, gone.get(file.path, 0) / 1000)
         due = datetime.fromtimestamp(since, UTC) + retention
         files[due <= now].append(OldFile(file.path, file.size, due, file.path in gone))

@@ -201,6 +201,8 @@ def _steps(
         stays = oldest_whole(ops.paths.table(spec.table), health.retention, now)
         needed = f"no version of the last {length_of(health.retention)} needs {files}"
         yield Step.VACUUM, f"{needed}; the oldest that stays is version {stays}", size
+    if "tombstones" not in health.logs:
+        return
     expired = old_tombstones(spec, ops.paths, ops.ledger, now)
     if expired.may_go:
         yield Step.FORGET, f"{counted(expired.keys, 'deleted key')} past {expired.retain}", None

@@ -9,7 +9,7 @@ from pydantic import Field
 from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.changes.spec_changes import Effect
-from millrace.control.changes.table_diff import table_diff
+from millrace.control.changes.table_diff import diff_of_values
 from millrace.control.gates.verdicts import Verdicts
 from millrace.control.ledger.states.table_state import StatePart
 from millrace.control.log.batch import Stream, Winner
@@ -65,7 +65,7 @@ def _why_whole(spec: GoldSpec, catalog: Catalog) -> str:
 
 def changes_of_values(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:
     """Return what has changed in the spec since a batch, if it gives the rows other values; else empty."""
-    diff = table_diff(spec, batch, ops)
+    diff = diff_of_values(spec, batch, ops)
     changes = [change for change in diff.changes if change.effect in (Effect.REBUILD, Effect.RECOMPUTE)]
     if diff.unknown or changes or diff.computes_all_groups:
         return "; ".join(map(str, changes or diff.changes)) or "which change was not recorded"

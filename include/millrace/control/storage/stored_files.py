@@ -132,11 +132,12 @@ def files_below(folder: LakePath) -> Iterator[StoredFile]:
                         continue
                     yield StoredFile(item["Key"].removeprefix(root), item["Size"], item["LastModified"].timestamp())
         return
+    root = os.path.join(folder, "")
     for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):  # a temporary file of a writer, or one that VACUUM just deletes
                 stat = os.stat(path := os.path.join(parent, name))
-                yield StoredFile(os.path.relpath(path, folder), stat.st_size, stat.st_mtime)
+                yield StoredFile(path.removeprefix(root), stat.st_size, stat.st_mtime)
 
 
 def names_in(folder: LakePath, after: str = "") -> Iterator[str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 
+from benchmarks import aged_lake
 from millrace.catalog import load_catalog
+from millrace.control.log import followed_tables
 from millrace.control.maintenance.file_layout import LEAST_SMALL_FILES
 from millrace.control.maintenance.maintained import Rewritten, keep_maintained
 from millrace.control.ops_tables import OpsTables
@@ -91,6 +95,25 @@ def test_maintain_starts_no_spark_where_nothing_is_to_do_and_a_torn_log_stops_no
     assert torn.exit_code == ExitCode.INCONSISTENT
     assert "planes" in torn.stderr
     assert f"{BRONZE}  in order" in _columns(torn.stdout)
+
+
+def test_each_table_is_opened_once_however_many_there_are(
+    lakehouse: Lakehouse, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_tables, "_MAX_TABLES", 4)
+    aged_lake.make(settings.root.parent, 2, chains=3)
+    opened, open_table = list[str](), DeltaTable.__init__
+
+    def opening(delta: DeltaTable, path: str, **options: Any) -> None:
+        opened.append(path)
+        open_table(delta, path, **options)
+
+    monkeypatch.setattr(DeltaTable, "__init__", opening)
+    measured = json.loads(lakehouse("health", "--json").stdout)
+    tables = list(load_catalog(settings.tables).specs)
+    assert len(tables) > 9
+    assert [each["table"] for each in measured] == tables, "in build order"
+    assert sorted(opened) == sorted(str(settings.paths.table(table)) for table in tables)
 
 
 def _columns(text: str) -> str:
