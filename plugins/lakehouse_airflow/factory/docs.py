@@ -39,6 +39,7 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
         "reads": _reads(spec),
         "one row for each": _key_of(spec),
         "owner": spec.owner or owner,
+        "contact": spec.contact,
         "classification": spec.classification,
         "freshness": "; ".join(fresh) or "no rule checks the age of the rows",
     }

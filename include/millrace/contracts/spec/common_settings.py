@@ -155,7 +155,8 @@ DEFAULT_CONFLICTS = ConflictSpec()
 """The limits of a spec without `conflicts`."""
 
 _NOT_HASHED: Any = {
-    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
+    **dict.fromkeys(("description", "owner", "contact", "classification", "maintenance"), True),
+    **dict.fromkeys(("evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
     **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications", "subject_keys", "erase"), True),
     "columns": {"__all__": {"required", "classification"}},
@@ -171,6 +172,7 @@ class TableSpec(StrictModel):
         table: `<layer>.<name>`, with the layer of the folder and the name of the file.
         description: what one row is; shown in Airflow, and stored with the table.
         owner: the team to ask; the owner of the table's tasks in the DAG of its domain.
+        contact: where to reach the owner, such as an address, a channel or a page.
         classification: who may see the data. Values of a column that is `restricted` are shown nowhere but in the
             tables and their quarantine; the other three are labels.
         subject_keys: column -> the kind of person, or of anything else, that its values identify, such as `customer`:
@@ -192,6 +194,7 @@ class TableSpec(StrictModel):
     table: str
     description: PlainText = ""
     owner: PlainText = ""
+    contact: PlainText = ""
     classification: Classification = "internal"
     subject_keys: dict[ColumnName, SubjectKind] = Field(default_factory=dict)
     domain: str = ""

@@ -34,7 +34,7 @@ READER_SAFE = {
 }
 """The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
 
-OWNER, CLASSIFICATION = "millrace.owner", "millrace.classification"
+_OWNER, _CONTACT, _CLASSIFICATION = (f"millrace.{key}" for key in ("owner", "contact", "classification"))
 """The properties by which other systems see whom to ask, and who may see the data."""
 
 COMMENT = "comment"
@@ -116,7 +116,8 @@ class PropertyChange:
 
 def table_properties(spec: AnySpec) -> dict[str, str]:
     """Return all properties that a spec gives its table."""
-    labels = {OWNER: spec.owner, CLASSIFICATION: spec.classification if spec.classification != "internal" else ""}
+    classification = spec.classification if spec.classification != "internal" else ""
+    labels = {_OWNER: spec.owner, _CONTACT: spec.contact, _CLASSIFICATION: classification}
     return {
         **READER_SAFE,
         **retention_properties(spec),
@@ -169,7 +170,7 @@ def property_changes(
     if comment != (metadata.description or ""):
         changes.append(PropertyChange(COMMENT, metadata.description or "", comment))
     named = set(map(str.lower, declared))
-    gone = {key for key in (OWNER, CLASSIFICATION, *earlier) if key.lower() in stored.keys() - named}
+    gone = {key for key in (_OWNER, _CONTACT, _CLASSIFICATION, *earlier) if key.lower() in stored.keys() - named}
     changes += [PropertyChange(key, stored[key.lower()], None) for key in gone]
     return sorted(changes, key=lambda change: change.key)
 

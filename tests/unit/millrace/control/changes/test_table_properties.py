@@ -64,14 +64,16 @@ def drift(spec: AnySpec, last: Winner, ops: OpsTables) -> list[str]:
     return [str(change) for change in changes]
 
 
-@pytest.mark.parametrize("spec", [bronze_spec(), SILVER, gold_spec(), silver_spec(owner="the shop")])
+@pytest.mark.parametrize("spec", [bronze_spec(), SILVER, gold_spec(), silver_spec(owner="the shop", contact="#shop")])
 def test_a_table_with_the_properties_of_its_spec_has_no_difference(spec: AnySpec, ops: OpsTables) -> None:
     assert drift(spec, load_batch(Path(str(ops.paths.root)), spec), ops) == []
 
 
 def test_each_property_that_the_spec_or_somebody_else_has_changed_is_named(ops: OpsTables) -> None:
     root, path = Path(str(ops.paths.root)), Path(str(ops.paths.table(SILVER.table)))
-    last = load_batch(root, silver_spec(owner="the shop", delta={"delta.randomizeFilePrefixes": "true"}))
+    last = load_batch(
+        root, silver_spec(owner="the shop", contact="#shop", delta={"delta.randomizeFilePrefixes": "true"})
+    )
     ops.specs.record(silver_spec(delta={"delta.randomizeFilePrefixes": "true"}), last.intent.table_id)
     set_properties(path, delta__enableChangeDataFeed="false", delta__tuneFileSizesForRewrites="true")
     other = silver_spec(classification="public", description="Orders", maintenance={"vacuum": {"retain": "40 days"}})
@@ -82,6 +84,7 @@ def test_each_property_that_the_spec_or_somebody_else_has_changed_is_named(ops: 
         f"{LOG_RETENTION}: interval 30 days in the table, interval 40 days in the spec",
         "delta.randomizeFilePrefixes: true in the table, not named any more in the spec",
         "millrace.classification: not set in the table, public in the spec",
+        "millrace.contact: #shop in the table, not named any more in the spec",
         "millrace.owner: the shop in the table, not named any more in the spec",
     ], "what no spec has named is left alone"
 
