@@ -10,7 +10,7 @@ from tests.support.gold.delivered_shop import DELIVERIES, FATES, STEPS, Delivere
 from tests.support.gold.modelled_gold import TABLES
 from tests.support.lakehouse import Lakehouse
 
-QUICK = (*DELIVERIES, "rebuild")
+QUICK = (*DELIVERIES, "restore", "rebuild")
 SEEN = {*FATES, *TABLES}
 """What must have happened to rows of silver, and of which gold tables a part must have been computed."""
 

@@ -16,6 +16,7 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.restoring import Restore
 from millrace.errors import Outcome
 from millrace_spark.layers.silver.silver import SilverMerge
+from tests.support.change_feeds import require_change_feed
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
@@ -78,6 +79,8 @@ def test_all_layers_follow_a_restore_of_bronze_and_load_its_files_again(
     assert content(shop) == third
     assert shop.rebuild(SILVER, downstream=True).outcome is Outcome.COMMITTED
     assert content(shop) == third
+    for table in TABLES:
+        assert require_change_feed(shop, table) >= 4, "loads, and the restore or what follows it"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Events delivered, corrected, loaded and merged in any order: silver is what a model of dicts says, after every merge.
+"""Events delivered, corrected, loaded, merged, restored in any order: silver is what a model says, after every merge.
 
 A file holds some hundred events of sixty keys that have nothing to do with one another, so that each step is an example
 of sixty histories.
@@ -12,9 +12,10 @@ from random import Random
 import pytest
 
 from embedded.spark.server import SparkServer
+from tests.support.change_feeds import require_change_feed
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.orders import some_events, some_truncates, with_hashes
-from tests.support.silver.silver_machine import Line, SilverMachine
+from tests.support.silver.silver_machine import BRONZE, Line, SilverMachine
 from tests.support.silver.silver_models import DELETES, History, LastStates
 
 STEPS = 30
@@ -63,3 +64,5 @@ def test_any_order_of_deliveries_and_runs_ends_in_what_a_model_of_dicts_says(
 
     assert all(len(table.known_keys) > 50 and table.rows and table.refused for table in tables)
     assert all(table.deletes for table in tables)
+    for table in (BRONZE, *(table.table for table in tables)):
+        assert require_change_feed(machine.shop, table) > 1

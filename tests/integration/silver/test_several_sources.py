@@ -18,7 +18,7 @@ from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day
 from tests.support.silver.two_shops import BRANCH, FEEDS, SILVER, WEB, ShopEvent, TwoShops, two_shops
 
-SEEN = ("refused", "replaced", "deleted", Outcome.COMMITTED)
+SEEN = ("refused", "replaced", "restored", "deleted", Outcome.COMMITTED)
 """What a random sequence of steps must have had to prove anything."""
 
 
@@ -47,8 +47,8 @@ def test_any_order_of_deliveries_and_runs_ends_in_the_last_state_of_each_key_by_
     for _ in range(4):
         run.deliver()
     for number in range(60):
-        run.chance.choices([run.deliver, run.replace, run.load, run.merge], [2, 1, 4, 4])[0]()
-        if number >= 8 and all(run.done[step] for step in SEEN):
+        run.chance.choices([run.deliver, run.replace, run.load, run.merge, run.restore], [2, 1, 4, 4, 1])[0]()
+        if number >= 16 and all(run.done[step] for step in SEEN):
             break
     run.load_all()
     run.merge(reprocess=True)

@@ -14,6 +14,7 @@ from millrace.control.log.stored_tables import is_table
 from millrace.errors import Outcome
 from tests.support.gold.modelled_gold import COLUMNS, HOURLY, MOST, TABLES, Row, gold_documents, right_rows
 from tests.support.lakehouse import Lakehouse
+from tests.support.restored import restore_any
 from tests.support.silver.orders import OrderRow, orders_document
 from tests.support.silver.silver_models import DELETES, LastStates, differences
 
@@ -26,7 +27,7 @@ Files = dict[tuple[int, str], tuple[OrderRow, ...]]
 MORE = {"more": {"type": "int"}}
 REFUSED = {"expect_table_row_count_to_be_between": {"max_value": 0}, "action": "fail"}
 DELIVERIES = ("new", "update", "late", "again", "delete", "truncate", "replace", "change_products")
-STEPS = (*DELIVERIES, "add_columns", "refuse", "reprocess", "rebuild")
+STEPS = (*DELIVERIES, "add_columns", "refuse", "reprocess", "restore", "rebuild")
 """All that can happen to the lakehouse, as methods of `DeliveredShop`."""
 
 FATES = ("superseded", "unchanged", "quarantined", "deleted")
@@ -49,6 +50,7 @@ class DeliveredShop:
         has_more: whether the specs have a further column in bronze and silver, and a further measure in gold.
         done: step, fate of a row, or gold table of which a part was computed -> how often it occurred.
         events: how many events there are.
+        restored: the feeds whose bronze table was restored, and has to load files again.
     """
 
     lakehouse: Lakehouse
@@ -60,6 +62,7 @@ class DeliveredShop:
     has_more: bool = False
     done: Counter[str] = field(default_factory=Counter)
     events: int = 0
+    restored: set[str] = field(default_factory=set)
 
     def run(self, table: str, day: int = 1) -> JobReport:
         """Run a table's job to its end."""
@@ -80,8 +83,8 @@ class DeliveredShop:
         self.compare(self.load())
         steps = self.random.sample(steps, len(steps))
         for number in range(rounds):
-            # A rebuild comes last: a refused version must leave what the last round has compared.
-            for step in sorted(steps[number::rounds], key="rebuild".__eq__):
+            # These come last: a refused version must leave what the last round has compared.
+            for step in sorted(steps[number::rounds], key=("restore", "rebuild").__contains__):
                 getattr(self, step)()
                 self.done[step] += 1
             self.compare(self.load())
@@ -171,6 +174,12 @@ class DeliveredShop:
         """Rebuild bronze or silver, and all that read it."""
         self.run_rebuild(self.random.choice(("bronze.orders", "silver.orders", "silver.products")))
 
+    def restore(self) -> None:
+        """Restore a table of each layer; its next run loads, merges or computes again what is undone."""
+        for table in (f"bronze.{ORDERS}", f"silver.{self.random.choice(FEEDS)}", self.random.choice(TABLES)):
+            if restore_any(self.lakehouse, table, self.random) is not None and table == f"bronze.{ORDERS}":
+                self.restored.add(ORDERS)
+
     def change_little(self) -> None:
         """Deliver an order after all others, of a new product of a new kind."""
         self._deliver(PRODUCTS, self._event("d", 2, note="z"))
@@ -221,8 +230,12 @@ class DeliveredShop:
     def _load_bronze(self) -> None:
         for feed in FEEDS:
             landing, loaded = self.landing[feed], self.loaded[feed]
-            for day in sorted({day for (day, name), lines in landing.items() if loaded.get((day, name)) != lines}):
+            again = feed in self.restored
+            for day in sorted(
+                {day for (day, name), lines in landing.items() if again or loaded.get((day, name)) != lines}
+            ):
                 self.run(f"bronze.{feed}", day)
+            self.restored.discard(feed)
             self.loaded[feed] = dict(landing)
 
     def _deliver(self, feed: str, *lines: OrderRow, file: tuple[int, str] | None = None) -> None:

@@ -12,9 +12,11 @@ from deltalake import DeltaTable
 
 from millrace.contracts.job.args import Job
 from millrace.control.log.delta_log import latest_version
+from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance import file_layout
 from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
+from tests.support.restored import restore_any
 from tests.support.silver.orders import COLUMNS, OrderRow, orders_document
 from tests.support.silver.silver_models import SilverModel
 
@@ -33,11 +35,12 @@ class SilverMachine:
     Attributes:
         landing: the landing files.
         bronze: those that bronze has loaded, as it has loaded them.
+        bronze_at: the same at the versions of bronze that a run or a repair has made.
         merged: the tables that have read all of bronze.
         done: step -> number of its runs.
     """
 
-    STEPS = ("deliver", "replace", "load", "merge", "reprocess", "run_again", "optimize", "rebuild")
+    STEPS = ("deliver", "replace", "load", "merge", "reprocess", "run_again", "optimize", "rebuild", "restore")
 
     def __init__(
         self, shop: Lakehouse, tables: Sequence[SilverModel], content: Callable[[Random], list[Line]], chance: Random
@@ -45,6 +48,7 @@ class SilverMachine:
         self.shop, self.tables, self.content, self.chance = shop, list(tables), content, chance
         self.landing: Files = {}
         self.bronze: Files = {}
+        self.bronze_at = dict[int, Files]()
         self.merged = set[str]()
         self.done = Counter[str]()
         shop.specs(orders_document(), *(table.document() for table in tables))
@@ -81,8 +85,7 @@ class SilverMachine:
             day = self.chance.choice(days)
             self.shop.run_well(day, BRONZE)
             self.bronze |= {file: lines for file, lines in self.landing.items() if file[0] == day}
-            self.merged.clear()
-            self._check_bronze()
+            self._bronze_has_changed()
             self.done["load"] += 1
 
     def merge(self) -> None:
@@ -124,9 +127,22 @@ class SilverMachine:
             assert self.shop.rebuild(BRONZE).outcome is Outcome.COMMITTED
             days = {day for day, _ in self.bronze}
             self.bronze = {file: lines for file, lines in self.landing.items() if file[0] in days}
-            self.merged.clear()
-            self._check_bronze()
+            self._bronze_has_changed()
             self.done["rebuild"] += 1
+
+    def restore(self) -> None:
+        """Restore bronze or a silver table to an earlier version; the next runs load and merge again."""
+        table = self.chance.choice((BRONZE, *(table.table for table in self.tables)))
+        if not is_table(self.shop.paths.table(table)):
+            return
+        version = restore_any(self.shop, table, self.chance)
+        if version is None:
+            return
+        if table == BRONZE:
+            self.bronze = dict(self.bronze_at[max(at for at in self.bronze_at if at <= version)])
+            self._bronze_has_changed()
+        self.merged.discard(table)
+        self.done["restore"] += 1
 
     def late_days(self) -> list[int]:
         """Return the days with files whose present content bronze has not loaded."""
@@ -144,6 +160,11 @@ class SilverMachine:
         table.merge(self.bronze)
         self.merged.add(table.table)
         table.check(self.shop)
+
+    def _bronze_has_changed(self) -> None:
+        self.bronze_at[latest_version(self.shop.paths.table(BRONZE))] = dict(self.bronze)
+        self.merged.clear()
+        self._check_bronze()
 
     def _check_bronze(self) -> None:
         """Check that every line of every file is in bronze once, or in its quarantine once."""

@@ -9,9 +9,12 @@ from random import Random
 from typing import Any
 
 from millrace.contracts.job.report import JobReport
+from millrace.control.log.delta_log import latest_version
+from millrace.control.log.stored_tables import is_table
 from millrace.errors import Outcome
 from tests.support.documents.specs import Document, bronze_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse
+from tests.support.restored import restore_any
 
 WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
 FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
@@ -94,6 +97,7 @@ class TwoShops:
         has_history: whether the silver table keeps every state of a key.
         landing: (source, day, name) of a landing file -> its events.
         loaded: the same of the files that bronze has loaded.
+        loaded_at: (source, version) -> the same of the files that this version of the source has.
         done: step -> how often it was done.
         events: all events that the shops ever knew.
     """
@@ -105,6 +109,7 @@ class TwoShops:
     has_history: bool = False
     landing: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
     loaded: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
+    loaded_at: dict[tuple[str, int], dict[tuple[str, int, str], list[ShopEvent]]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     events: list[ShopEvent] = field(default_factory=list)
 
@@ -131,6 +136,24 @@ class TwoShops:
             of_day = {file: events for file, events in self.landing.items() if file[:2] == (source, day)}
             self.done["replaced"] += any(file in self.loaded and self.loaded[file] != of_day[file] for file in of_day)
             self.loaded |= of_day
+            self._note_version(source)
+
+    def restore(self) -> None:
+        """Restore a source, or silver, to any version; the next runs load and merge again what is undone."""
+        table = self.chance.choice([WEB, BRANCH, SILVER])
+        if not is_table(self.shop.paths.table(table)):
+            return
+        version = restore_any(self.shop, table, self.chance)
+        if version is not None and table != SILVER:
+            at = max(at for source, at in self.loaded_at if source == table and at <= version)
+            others = {file: events for file, events in self.loaded.items() if file[0] != table}
+            self.loaded = {**others, **self.loaded_at[table, at]}
+            self._note_version(table)
+        self.done["restored"] += version is not None
+
+    def _note_version(self, source: str) -> None:
+        of_source = {file: events for file, events in self.loaded.items() if file[0] == source}
+        self.loaded_at[source, latest_version(self.shop.paths.table(source))] = of_source
 
     def load_all(self) -> None:
         """Load whatever is not loaded."""
