@@ -81,13 +81,14 @@ def soak(
     seed: Annotated[int, typer.Option(help="The seed of random numbers.")] = 0,
     folder: Folder = DATA / "soak",
 ) -> None:
-    """Load, merge, refresh, replay, OPTIMIZE and VACUUM at once, with kills at any time; then check every row."""
+    """Load, merge, refresh, replay, restore, hold and maintain at once, killed at any time; then check every row."""
     out = console()
     score = run_soak(Plan(folder, minutes * 60, writers, seed=seed), say=lambda line: out.print(line, markup=False))
     table = Table("what", "endings")
     for kind, endings in sorted(score.ended.items()):
         table.add_row(kind, ", ".join(f"{count} {name}" for name, count in sorted(endings.items())))
     table.add_row("batches", ", ".join(f"{count} of {name}" for name, count in score.batches.items()))
+    table.add_row("traces", ", ".join(f"{count} {name}" for name, count in score.traces.items()))
     table.add_row("signals sent", ", ".join(f"{count} {name}" for name, count in sorted(score.strikes.items())))
     out.print(table)
     verdict = "\n".join(["WRONG:", *score.problems]) if score.problems else "each is in its place, once."

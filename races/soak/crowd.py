@@ -10,7 +10,7 @@ from pathlib import Path
 
 from embedded.clone import CLONE
 from millrace.errors import ExitCode
-from races.soak.lives import Command, Lives
+from races.soak.lives import REFUSALS, Command, Lives
 
 ANSWERS = {ExitCode.OK, ExitCode.CONFLICT, ExitCode.NOT_READY, ExitCode.SPARK_UNAVAILABLE}
 """The exit codes of a process without a signal; all but the first mean that it must be retried."""
@@ -64,7 +64,7 @@ class Crowd:
         self._running = [life for life in self._running if life not in over]
         for life in over:
             self.ended.setdefault(life.kind, Counter())[ending(life)] += 1
-        wrong = [life for life in over if life.process.pid not in struck and life.process.returncode not in ANSWERS]
+        wrong = [life for life in over if life.process.pid not in struck and not is_answer(life)]
         return [f"{life.kind} ended with {ending(life)}: {last_words(life.log)} ({life.log})" for life in wrong]
 
     def is_done(self) -> bool:
@@ -76,7 +76,20 @@ def ending(life: Life) -> str:
     """Return how a process ended, in one word."""
     code = life.process.returncode
     names = {int(exit_code): exit_code.name.lower() for exit_code in ExitCode}
+    if _is_refusal(life):
+        return "refused"
     return "killed" if code < 0 or code > 128 else names.get(code, f"exit code {code}")
+
+
+def is_answer(life: Life) -> bool:
+    """Return whether a process without a signal may end like this one."""
+    return life.process.returncode in ANSWERS or _is_refusal(life)
+
+
+def _is_refusal(life: Life) -> bool:
+    """Return whether a process rightly did nothing, and said why."""
+    refusals = REFUSALS.get(life.kind, ())
+    return life.process.returncode > 0 and any(text in life.log.read_text(errors="replace") for text in refusals)
 
 
 def last_words(log: Path) -> str:

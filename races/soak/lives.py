@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from random import Random
 from uuid import uuid4
 
 from millrace.cli.runs.driver import driver_command
+from millrace.clock import utc_now
 from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from millrace.control.ops_tables import OpsTables
 from millrace.settings import Settings
 from races.soak.feed import DAYS, interval
 
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
 FIX = "amount = abs(amount)"
+LONGEST_RESTORE_S = 240
+"""How far back a restore goes."""
 
 Command = list[str]
 
@@ -24,9 +30,25 @@ _WEIGHTS = {
     "read a day again": 1,
     "replay": 2,
     "optimize": 3,
-    "vacuum": 1,
+    "vacuum": 3,
+    "clean the log": 3,
+    "set a property": 2,
+    "hold": 1,
+    "release": 2,
+    "restore": 4,
 }
 """Kind of life -> its relative frequency."""
+
+REFUSALS = {
+    "vacuum": ("VACUUM refused: ",),
+    "release": ("No table has the hold ",),
+    "restore": (
+        " already\n",
+        "would do something else than what",
+        "was not undone: another commit came right after it",
+    ),
+}
+"""Kind of life -> what it says, in its first line, if it rightly does nothing."""
 
 
 class Lives:
@@ -56,6 +78,11 @@ class Lives:
             "replay": self.replay,
             "optimize": lambda: self._job(Job.TABLE_OPTIMIZE, table, day),
             "vacuum": lambda: self._job(Job.TABLE_VACUUM, table, day),
+            "clean the log": lambda: self._job(Job.TABLE_LOG, table, day),
+            "set a property": lambda: self.set_property(table),
+            "hold": lambda: self.hold(table),
+            "release": self.release,
+            "restore": lambda: self.restore(table),
         }
         return kind, commands[kind]()
 
@@ -66,6 +93,25 @@ class Lives:
     def replay(self) -> Command:
         """Fix and replay the rows in the quarantine of silver."""
         return ["lakehouse", "quarantine", "replay", SILVER, "--all", "--set", FIX, "--why", "the till's sign"]
+
+    def set_property(self, table: str) -> Command:
+        """Set properties of a table as another tool does."""
+        return [sys.executable, "-m", "races.soak.other_tool", str(self._settings.paths.table(table))]
+
+    def hold(self, table: str) -> Command:
+        """Hold a table under a name of its own."""
+        return ["lakehouse", "hold", "set", f"case-{uuid4().hex[:8]}", table, "--why", "a court asks for it"]
+
+    def release(self) -> Command:
+        """Release a hold that is set; without any, a hold that never was."""
+        names = sorted({hold.name for hold in OpsTables(self._settings.paths).holds.active()})
+        return ["lakehouse", "hold", "release", self._chance.choice(names or ["none"]), "--why", "the case is closed"]
+
+    def restore(self, table: str, ago_s: float | None = None) -> Command:
+        """Restore what readers used some seconds ago, as a person who first looks at what would change."""
+        seconds = self._chance.uniform(5, LONGEST_RESTORE_S) if ago_s is None else ago_s
+        then = utc_now() - timedelta(seconds=seconds)
+        return [sys.executable, "-m", "races.soak.restoring", table, then.isoformat()]
 
     def _job(self, job: Job, table: str, day: int, *, reprocess: bool = False) -> Command:
         name = f"{job}-{uuid4().hex[:8]}"

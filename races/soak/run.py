@@ -17,17 +17,22 @@ from embedded.spark.server import SparkServer
 from embedded.stack_processes import STACK_VARIABLE, of_stack, stop
 from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import PENDING
+from millrace.control.log.delta_log import latest_version
+from millrace.control.ops_tables import OpsTables
 from millrace.control.quarantine.rows import quarantined_rows
 from millrace.control.quarantine.stored_rows import StoredRows
 from millrace.processes import end_processes
 from millrace.settings import Settings
-from races.soak.crowd import Crowd, ending, last_words
+from races.soak.ageing import age
+from races.soak.crowd import Crowd, ending, is_answer, last_words
 from races.soak.feed import DAYS, Feed
-from races.soak.lives import SILVER, TABLES, Lives
+from races.soak.lives import GOLD, SILVER, TABLES, Lives
 from races.soak.trouble import Trouble
-from races.soak.verdict import batches, problems
+from races.soak.verdict import batches, folders, problems, traces
 
 SERVER_DEATHS = 2
+OLD_DAYS, AGE_DAYS = 3, 40
+"""The days that are loaded first, and their age afterwards: beyond the retentions, so that maintenance deletes."""
 _TRIES, _PATIENCE_S = 10, 300.0
 
 Say = Callable[[str], None]
@@ -64,6 +69,7 @@ class Score:
         batches: table -> number of committed batches.
         ended: kind of life -> ending -> count.
         strikes: signal -> count.
+        traces: what deletes something -> how often it did.
     """
 
     problems: list[str]
@@ -71,6 +77,7 @@ class Score:
     batches: dict[str, int]
     ended: dict[str, Counter[str]] = field(default_factory=dict)
     strikes: Counter[str] = field(default_factory=Counter)
+    traces: Counter[str] = field(default_factory=Counter)
 
 
 def soak(plan: Plan, say: Say) -> Score:
@@ -104,17 +111,46 @@ class _Soak:
     def run(self) -> Score:
         for day in range(1, DAYS + 1):
             self._feed.deliver(day)
-        self._load(1)  # without disturbance: a replay needs the tables
+        for day in range(1, OLD_DAYS + 1):
+            self._load(day)  # without disturbance: a replay needs the tables
+        self._grow_old()
         wrong = self._disturb()
         wrong += self._calm_down()
         self._say("the disturbance is over; loading the rest")
+        wrong += self._restore_once()
+        self._release_holds()
         for day in (*range(1, DAYS + 1), 1):
             self._load(day)
         if quarantined_rows(StoredRows(SILVER, self._paths), RowFilter(statuses=PENDING)):
             self._run_until_ok("a plain replay", self._crowd.lives.replay())
+        self._run_until_ok("a plain verification", ["lakehouse", "verify", GOLD])
+        self._run_until_ok("plain maintenance", ["lakehouse", "maintain"])
         wrong = [*wrong, *problems(self._paths, self._feed.events)]
         counts = {table: len(batches(self._paths, table)) for table in TABLES}
-        return Score(wrong, len(self._feed.events), counts, self._crowd.ended, self._trouble.strikes)
+        ended, strikes = self._crowd.ended, self._trouble.strikes
+        return Score(wrong, len(self._feed.events), counts, ended, strikes, traces(self._paths))
+
+    def _grow_old(self) -> None:
+        """Make what was loaded old, for a Spark server that does not know it."""
+        stop(self._home, SPARK, patience_s=15)
+        for folder in folders(self._paths):
+            age(Path(str(folder)), latest_version(folder), AGE_DAYS)
+        self._server.start(clean_environment())
+
+    def _restore_once(self) -> list[str]:
+        """Restore each table to what readers used in the middle of the disturbance; it may be the same."""
+        lives = [
+            self._crowd.begin("restore", self._crowd.lives.restore(each, self._plan.seconds / 2)) for each in TABLES
+        ]
+        for life in lives:
+            life.process.wait(timeout=_PATIENCE_S)
+        return [f"a plain restore: {last_words(life.log)}" for life in lives if not is_answer(life)]
+
+    def _release_holds(self) -> None:
+        """Release all holds, one after another."""
+        ops = OpsTables(self._paths)
+        for name in sorted({hold.name for hold in ops.holds.active()}):
+            self._run_until_ok("a plain release", ["lakehouse", "hold", "release", name, "--why", "the case is closed"])
 
     def _disturb(self) -> list[str]:
         started, wrong = time.monotonic(), list[str]()

@@ -13,7 +13,7 @@ from millrace.contracts.row_status import PENDING
 from millrace.control.gates.conservation import require_conserved
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Stream, Winner, winner_of
-from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.control.log.delta_log import Commit, commit_actions, latest_version, remaining_commits
 from millrace.control.log.stored_tables import is_table, open_table
 from millrace.control.ops_tables import OpsTables
 from millrace.control.quarantine.rows import quarantined_rows
@@ -38,9 +38,9 @@ def problems(paths: LakehousePaths, events: Collection[Event]) -> list[str]:
 
 
 def batches(paths: LakehousePaths, table: str) -> list[Winner]:
-    """Return the batches in a table's log."""
+    """Return the batches in what a table's log still has."""
     app_id = Stream(table).app_id
-    return [winner for commit in commits_after(paths.table(table), -1) if (winner := winner_of(commit, app_id))]
+    return [winner for commit in remaining_commits(paths.table(table), None) if (winner := winner_of(commit, app_id))]
 
 
 def folders(paths: LakehousePaths) -> list[LakePath]:
@@ -51,11 +51,26 @@ def folders(paths: LakehousePaths) -> list[LakePath]:
     return [path for path in tables if is_table(path)]
 
 
+def traces(paths: LakehousePaths) -> Counter[str]:
+    """Return how often the logs and the ledger show that what deletes something did so, over all tables."""
+    found, ops = Counter[str](), OpsTables(paths)
+    for table in TABLES:
+        recorded = ops.ledger.batches(table, table_id(paths.table(table)), -1, with_undone=True)
+        found["restores"] += sum(batch.intent.sources.restores is not None for batch in recorded)
+    for path in folders(paths):
+        commits = list(remaining_commits(path, None))
+        found["commits cleaned up"] += commits[0].version
+        ends = (commit for commit in commits if commit.operation == "VACUUM END")
+        found["files deleted by VACUUM"] += sum(int(_metrics(path, commit)["numDeletedFiles"]) for commit in ends)
+    return found
+
+
 def _of_logs(paths: LakehousePaths) -> Iterator[str]:
     for path in folders(paths):
         versions = [int(file.stem) for file in (Path(str(path)) / "_delta_log").glob("*.json") if file.stem.isdigit()]
-        if missing := torn(versions):
-            yield f"{path}: {missing}"
+        first = min(versions)  # what came before was cleaned up
+        if missing := torn(version - first for version in versions):
+            yield f"{path}: {missing}, counted from version {first}"
 
 
 def _of_batches(paths: LakehousePaths) -> Iterator[str]:
@@ -64,8 +79,11 @@ def _of_batches(paths: LakehousePaths) -> Iterator[str]:
     for table in TABLES:
         winners = batches(paths, table)
         numbers, tokens = [winner.batch_seq for winner in winners], Counter(winner.token for winner in winners)
-        if numbers != list(range(1, len(winners) + 1)):
-            yield f"{table}: its batches are numbered {numbers}"
+        recorded = ops.ledger.batches(table, table_id(paths.table(table)), -1, with_undone=True)
+        if [batch.batch_seq for batch in recorded] != list(range(1, len(recorded) + 1)):
+            yield f"{table}: its batches are numbered {numbers}, by the ledger {[each.batch_seq for each in recorded]}"
+        if recorded[len(recorded) - len(winners) :] != winners:
+            yield f"{table}: the ledger and the log have different batches"
         yield from (f"{table}: token {token} is there {count} times" for token, count in tokens.items() if count > 1)
         for winner in winners:
             rows = ops.ledger.closed_rows(winner)
@@ -103,6 +121,12 @@ def _differences(what: str, expected: Iterable[Any], actual: Iterable[Any]) -> I
     for name, difference in (("lost", wanted - stored), ("too many", stored - wanted)):
         if difference:
             yield f"{what}: {difference.total()} {name}, such as {list(difference)[:_SOME]}"
+
+
+def _metrics(path: LakePath, commit: Commit) -> dict[str, str]:
+    [info] = [action["commitInfo"] for action in commit_actions(path, commit.version) if "commitInfo" in action]
+    metrics: dict[str, str] = info["operationMetrics"]
+    return metrics
 
 
 def _column(path: LakePath, name: str) -> list[Any]:

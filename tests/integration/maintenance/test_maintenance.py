@@ -41,15 +41,15 @@ from millrace.errors import ExitCode, Outcome
 from millrace.settings import Settings
 from millrace_spark.jobs.maintain_tables import maintain_tables
 from millrace_spark.runtime.session import own_session
+from races.soak.ageing import DAY_S, age
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import commit_file, day, file_contents
+from tests.support.ledger.delta_tables import day, file_contents
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 PARTITIONS = 4
-DAY_S = 24 * 3600
 
 
 @pytest.fixture(scope="module")
@@ -102,26 +102,8 @@ def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int, *, qua
     """
     old = copy_lakehouse(shop, folder)
     path = Path(str(old.paths.quarantine(table) if quarantine else old.paths.table(table)))
-    for checksum in (path / "_delta_log").glob("*.crc"):
-        checksum.unlink()
-    for checksum in (path / "_delta_log").glob(".*.crc"):
-        checksum.unlink()
-    for version in range(upto + 1):
-        _age(path, commit_file(path, version), days)
+    age(path, upto, days)
     return old
-
-
-def _age(path: Path, commit: Path, days: int) -> None:
-    then = commit.stat().st_mtime - days * DAY_S
-    actions = [json.loads(line) for line in commit.read_text().splitlines()]
-    for action in actions:
-        for kind, key in (("commitInfo", "timestamp"), ("add", "modificationTime"), ("remove", "deletionTimestamp")):
-            if kind in action:
-                action[kind][key] -= days * DAY_S * 1000
-    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
-    written = [action[kind]["path"] for action in actions for kind in ("add", "cdc") if kind in action]
-    for file in (commit, *(path / name for name in written)):
-        os.utime(file, (then, then))
 
 
 @pytest.mark.parametrize(("table", "rewrite", "downstream"), [(BRONZE, "bin-pack", SILVER), (SILVER, "z-order", GOLD)])

@@ -34,6 +34,7 @@ def test_nothing_is_lost_or_doubled(soaked: tuple[LakehousePaths, Feed, Score]) 
     assert min(score.batches.values()) > 3
     assert score.strikes["SIGKILL"] > 3
     assert score.strikes["SIGKILL of the Spark server"] == 2
+    assert min(score.traces.values()) > 0, score.traces
     assert sum(endings["killed"] for endings in score.ended.values()) > 3
 
 
