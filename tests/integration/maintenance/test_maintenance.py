@@ -42,6 +42,7 @@ from millrace.settings import Settings
 from millrace_spark.jobs.maintain_tables import maintain_tables
 from millrace_spark.runtime.session import own_session
 from races.soak.ageing import DAY_S, age
+from tests.support.change_feeds import require_change_feed
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
@@ -141,6 +142,7 @@ def test_optimize_joins_files_and_is_no_new_data_for_readers(
     again = shop.run(table, 2, job=Job.TABLE_OPTIMIZE)
     assert (again.outcome, again.version) == (Outcome.NO_OP, version + 1), again.message
     assert file_contents(shop.paths.root) == lake, "something was written"
+    assert require_change_feed(shop, table) == 2, "both batches, and no OPTIMIZE"
 
 
 def test_a_quiet_table_gets_the_properties_of_its_spec_and_keeps_its_certificate(shop: Lakehouse) -> None:
@@ -198,6 +200,7 @@ def test_the_log_of_a_quiet_table_keeps_its_newest_version_from_which_spark_goes
     old.deliver(3, "a.json", [order(1, 99, hour=3)])
     assert [each.outcome for each in old.run_all(3, BRONZE, SILVER, GOLD)] == [Outcome.COMMITTED] * 3
     assert dict(amounts(old, SILVER, None)) == {**dict(rows), "o1": 99}
+    assert require_change_feed(old, SILVER) == 1, "the version that the log still has, and the one after it"
 
 
 @pytest.mark.slow
@@ -259,6 +262,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     again = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
     assert (again.outcome, again.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
     assert not due_files(old)
+    assert require_change_feed(old, SILVER) == 1, "the third batch, and nothing else since the oldest whole version"
 
 
 def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_deletes_what_lost_writers_left(
