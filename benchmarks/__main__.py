@@ -30,6 +30,7 @@ from benchmarks.series import (
     planning,
     start,
     table_diff,
+    upkeep,
 )
 from benchmarks.series import load as load_files
 from benchmarks.series.gates import gate, gate_growth, gate_share
@@ -68,6 +69,7 @@ class Series(StrEnum):
     INCREMENTS = "increments"
     SOURCES_AT_ONCE = "sources-at-once"
     TABLE_DIFF = "table-diff"
+    UPKEEP = "upkeep"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -99,6 +101,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.INCREMENTS: increments.run,
     Series.SOURCES_AT_ONCE: sources_at_once.run,
     Series.TABLE_DIFF: table_diff.run,
+    Series.UPKEEP: upkeep.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

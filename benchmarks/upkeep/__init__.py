@@ -1,0 +1,1 @@
+"""What maintenance costs, and what it leaves."""
