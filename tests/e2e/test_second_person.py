@@ -1,7 +1,10 @@
-"""A table that is built anew in a real Airflow: one person asks, and another one approves."""
+"""A table that is built anew, and old files that are deleted: one person asks, and another one approves."""
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,13 +20,19 @@ from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, LoadDay
 from tests.e2e.people import APPROVER, answer_all
-from tests.e2e.waiting import ended
+from tests.e2e.waiting import ended, wait_for
 from tests.support.documents.specs import write_specs
 
 pytestmark = pytest.mark.slow
 
-SILVER = "silver.outgrown_readings"
+BRONZE, SILVER = "bronze.outgrown_readings", "silver.outgrown_readings"
 OWN_ANSWER = f"{USER} asked for this, and may not approve it."
+
+
+@pytest.fixture(scope="module")
+def day(load_day: LoadDay) -> Run:
+    """The first day of the domain `outgrown`."""
+    return load_day("outgrown", FIRST, [("a", 1), ("b", 2)])
 
 
 def approve_in_turn(api: AirflowApi, approver: AirflowApi, run: Run, subject: str) -> str:
@@ -48,9 +57,8 @@ def filled_in_form(api: AirflowApi, stopped: Task, link: str) -> dict[str, str]:
 
 @pytest.mark.timeout(900)
 def test_a_table_is_rebuilt_when_another_person_allows_it(
-    api: AirflowApi, approver: AirflowApi, load_day: LoadDay, lakehouse: Settings
+    api: AirflowApi, approver: AirflowApi, day: Run, lakehouse: Settings
 ) -> None:
-    day = load_day("outgrown", FIRST, [("a", 1), ("b", 2)])
     assert day.state == "success"
     before = table_facts(SILVER, lakehouse.root)
     write_specs(lakehouse.tables, trials.readings_of("bigint"), domain=day.dag_id)
@@ -78,3 +86,32 @@ def test_a_table_is_rebuilt_when_another_person_allows_it(
     # Nobody clears the task that did not fit: the run of the rebuild does.
     assert ended(api, day).state == "success", "the next runs go on with the new table"
     assert trials.certified_rows(lakehouse, SILVER) == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.timeout(600)
+def test_old_files_go_when_another_person_allows_it_and_a_quiet_table_gets_its_checkpoint_by_itself(
+    api: AirflowApi, approver: AirflowApi, day: Run, lakehouse: Settings
+) -> None:
+    assert day.state == "success"
+    path = Path(str(lakehouse.paths.table(BRONZE)))
+    log, long_ago = path / "_delta_log", time.time() - 31 * 24 * 3600
+    (old := path / "old.parquet").touch()
+    os.utime(old, (long_ago, long_ago))
+
+    run = api.trigger("table_vacuum", {"table": BRONZE, "why": "the disk is full"})
+    (question,) = answer_all(approver, run, {f"Delete old files of {BRONZE}?": "Approve"}).values()
+    assert ended(api, run).state == "success"
+    assert "1 file" in question["body"]
+    assert f"Why, says {USER}: `the disk is full`" in question["body"]
+    assert not old.exists()
+
+    for file in log.iterdir():
+        os.utime(file, (long_ago, long_ago))
+    api.wait_for_dag("table_maintenance")
+    api.set_paused("table_maintenance", False)  # Airflow then starts the run of last night by itself.
+    nightly = ended(api, wait_for(lambda: api.runs("table_maintenance"))[0])
+    api.set_paused("table_maintenance", True)
+    mapped = api.get(f"{nightly.path}/taskInstances/maintain/listMapped")["task_instances"]
+    done = {task["rendered_map_index"]: task["state"] for task in mapped}
+    assert done.get(f"{BRONZE}: checkpoint") == "success", done
+    assert list(log.glob("*.checkpoint.parquet"))
