@@ -373,8 +373,10 @@ def why_absent(
         return f"{' and '.join(rebuilt)} was rebuilt without them"
     if deleted and not replaced:
         return f"their rows were deleted from {' and '.join(deleted)}"
+    if not replaced:
+        return "none of their events is left"
     more = f" (and {len(replaced) - 1} more)" if len(replaced) > 1 else ""
-    return f"{replaced[0]}{more} was delivered again without them" if replaced else "none of their events is left"
+    return f"{replaced[0]}{more} was delivered again without them, or undone by a restore"
 
 
 def _samples(keys: DataFrame, spec: SilverSpec, restricted: RestrictedColumns) -> tuple[str, ...]:
