@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from uuid import uuid4
 
@@ -69,6 +69,7 @@ class Lives:
         """Return a random kind of life, and its command."""
         kind = self._chance.choices([*_WEIGHTS], [*_WEIGHTS.values()])[0]
         day, table = self._chance.randint(1, DAYS), self._chance.choice(TABLES)
+        ago = timedelta(seconds=self._chance.uniform(5, LONGEST_RESTORE_S))
         commands: dict[str, Callable[[], Command]] = {
             "load a day": lambda: self.load(day),
             "ingest": lambda: self._job(WRITER_OF_LAYER["bronze"], BRONZE, day),
@@ -82,7 +83,7 @@ class Lives:
             "set a property": lambda: self.set_property(table),
             "hold": lambda: self.hold(table),
             "release": self.release,
-            "restore": lambda: self.restore(table),
+            "restore": lambda: self.restore(table, utc_now() - ago),
         }
         return kind, commands[kind]()
 
@@ -107,11 +108,9 @@ class Lives:
         names = sorted({hold.name for hold in OpsTables(self._settings.paths).holds.active()})
         return ["lakehouse", "hold", "release", self._chance.choice(names or ["none"]), "--why", "the case is closed"]
 
-    def restore(self, table: str, ago_s: float | None = None) -> Command:
-        """Restore what readers used some seconds ago, as a person who first looks at what would change."""
-        seconds = self._chance.uniform(5, LONGEST_RESTORE_S) if ago_s is None else ago_s
-        then = utc_now() - timedelta(seconds=seconds)
-        return [sys.executable, "-m", "races.soak.restoring", table, then.isoformat()]
+    def restore(self, table: str, at: datetime) -> Command:
+        """Restore what readers used at a time, as a person who first looks at what would change."""
+        return [sys.executable, "-m", "races.soak.restoring", table, at.isoformat()]
 
     def _job(self, job: Job, table: str, day: int, *, reprocess: bool = False) -> Command:
         name = f"{job}-{uuid4().hex[:8]}"

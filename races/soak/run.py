@@ -15,6 +15,7 @@ from embedded.home import Home, free_port
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.stack_processes import STACK_VARIABLE, of_stack, stop
+from millrace.clock import utc_now
 from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import PENDING
 from millrace.control.log.delta_log import latest_version
@@ -106,6 +107,7 @@ class _Soak:
         self._feed = Feed(Path(settings.landing), Random(chance.random()))
         self._trouble = Trouble(home, Random(chance.random()))
         self._chance = Random(chance.random())
+        self._middle = utc_now()
         self._crowd = Crowd(plan.writers, Lives(settings, environment, Random(chance.random())), environment, home.logs)
 
     def run(self) -> Score:
@@ -139,9 +141,7 @@ class _Soak:
 
     def _restore_once(self) -> list[str]:
         """Restore each table to what readers used in the middle of the disturbance; it may be the same."""
-        lives = [
-            self._crowd.begin("restore", self._crowd.lives.restore(each, self._plan.seconds / 2)) for each in TABLES
-        ]
+        lives = [self._crowd.begin("restore", self._crowd.lives.restore(table, self._middle)) for table in TABLES]
         for life in lives:
             life.process.wait(timeout=_PATIENCE_S)
         return [f"a plain restore: {last_words(life.log)}" for life in lives if not is_answer(life)]
@@ -160,6 +160,8 @@ class _Soak:
             self._crowd.fill()
             wrong += self._reap()
             self._trouble.wake()
+            if now < self._plan.seconds / 2:
+                self._middle = utc_now()
             if now >= delivers_at:
                 self._feed.deliver(self._chance.randint(1, DAYS))
                 delivers_at = now + self._plan.delivery_s
