@@ -25,7 +25,7 @@ from millrace.control.quarantine.stored_rows import StoredRows
 from millrace.processes import end_processes
 from millrace.settings import Settings
 from races.soak.ageing import age
-from races.soak.crowd import Crowd, ending, is_answer, last_words
+from races.soak.crowd import Crowd, Life, ending, is_answer, last_words
 from races.soak.feed import DAYS, Feed
 from races.soak.lives import GOLD, SILVER, TABLES, Lives
 from races.soak.trouble import Trouble
@@ -141,9 +141,10 @@ class _Soak:
 
     def _restore_once(self) -> list[str]:
         """Restore each table to what readers used in the middle of the disturbance; it may be the same."""
-        lives = [self._crowd.begin("restore", self._crowd.lives.restore(table, self._middle)) for table in TABLES]
-        for life in lives:
-            life.process.wait(timeout=_PATIENCE_S)
+        lives = list[Life]()
+        for table in TABLES:
+            lives.append(self._crowd.begin("restore", self._crowd.lives.restore(table, self._middle)))
+            lives[-1].process.wait(timeout=_PATIENCE_S)
         return [f"a plain restore: {last_words(life.log)}" for life in lives if not is_answer(life)]
 
     def _release_holds(self) -> None:
