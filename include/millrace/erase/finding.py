@@ -25,7 +25,7 @@ from millrace.control.maintenance.retention import retention_of
 from millrace.control.repair.dropped import dropped_tables
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace.control.storage.stored_files import StoredFile, files_below, is_file
-from millrace.erase.reach import Reach, reach_of
+from millrace.erase.reach import Reach, limits_of, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
 from millrace.erase.subjects import Subjects
 from millrace.errors import MillraceError
@@ -319,11 +319,7 @@ def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) ->
             "for in columns and fields, not in free text"
         )
     for table, of_table in reach.items():
-        for column, text in of_table.computed.items():
-            yield f"{table}.{column} is computed from a key ({text}): of its values only whole keys are found"
-        if not of_table.keys and not of_table.computed:
-            sources = " and ".join(of_table.reads)
-            yield f"{table} has no key: its rows are computed from {sources}, and follow when these have changed"
+        yield from limits_of(table, of_table)
         spec = catalog.specs[table]
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
             yield f"{table}: the messages in its topics were not searched"

@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from millrace.contracts.spec.duration import RETENTION, interval_of
 from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
+from millrace.control.changes.table_properties import LOG_RETENTION_KEY, STATISTICS, table_properties
 from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.origins import DELIVERED, Origin, origins_of_columns
 from millrace.sql.expression import Use
@@ -51,6 +53,44 @@ def reach_of(kind: str, specs: Mapping[str, AnySpec]) -> dict[str, Reach]:
         if stated or reads:
             found[table] = _reach(spec, stated, reads, specs, found)
     return found
+
+
+def limits_of(table: str, reach: Reach) -> Iterator[str]:
+    """Yield what keys do not find of a table: columns that are computed from them, and rows of several subjects."""
+    for column, text in reach.computed.items():
+        yield f"{table}.{column} is computed from a key ({text}): of its values only whole keys are found"
+    if not reach.keys and not reach.computed:
+        sources = " and ".join(reach.reads)
+        yield f"{table} has no key: its rows are computed from {sources}, and follow when these have changed"
+
+
+def reach_notes(specs: Mapping[str, AnySpec]) -> Iterator[str]:
+    """Yield what an erasure does not find by keys, or what keeps them longer; nothing if no spec states keys.
+
+    Args:
+        specs: table -> sound spec, sources first, as a catalog has them.
+    """
+    for kind in kinds_in(specs):
+        for table, reach in reach_of(kind, specs).items():
+            yield from (f"{limit} (subject_keys: {kind})" for limit in limits_of(table, reach))
+            yield from _kept_in_the_log(specs[table], reach.keys)
+
+
+def _kept_in_the_log(spec: AnySpec, keys: Collection[str]) -> Iterator[str]:
+    """Yield a line if statistics in the log keep keys longer than the old files do."""
+    properties, retain = table_properties(spec), spec.maintenance.vacuum.retain
+    log = interval_of(properties[LOG_RETENTION_KEY])
+    if log is None or log <= RETENTION.parse(retain):
+        return
+    # Without names Delta has statistics of the first columns.
+    named = properties.get(STATISTICS)
+    has_statistics = {name.strip(" `") for name in named.split(",")} if named is not None else keys
+    if kept := [key for key in keys if key in has_statistics]:
+        yield (
+            f"{spec.table}: its log keeps the least and greatest {' and '.join(kept)} of a file for {log.days} days, "
+            f"longer than the file ({retain}): shorten {LOG_RETENTION_KEY}, or leave keys by which nobody searches or "
+            f"merges out of {STATISTICS}"
+        )
 
 
 def _reach(

@@ -15,6 +15,7 @@ from millrace.cli.views import new_table
 from millrace.contracts.counted import counted
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
 from millrace.control.kafka.order import sequence_notes
+from millrace.erase.reach import reach_notes
 from millrace.errors import SpecError
 from millrace.overview.described_columns import column_names
 from millrace.specs.checks.refresh import refresh_notes
@@ -72,7 +73,7 @@ def show_specs(folder: Path, *, as_json: bool) -> None:
     refreshes = [f"{fact.table}: {fact.refresh}" for fact in facts if fact.refresh]
     gold = (spec for spec in catalog.specs.values() if isinstance(spec, GoldSpec))
     of_refreshes = (note for spec in gold for note in refresh_notes(spec, catalog.specs))
-    notes = [f"note: {note}" for note in (*of_refreshes, *sequence_notes(catalog.specs))]
+    notes = [f"note: {note}" for note in (*of_refreshes, *sequence_notes(catalog.specs), *reach_notes(catalog.specs))]
     show_listing(facts, lambda: spec_table(facts), *refreshes, summary, *notes, as_json=as_json)
 
 

@@ -24,12 +24,14 @@ from millrace.control.log.stored_tables import identity
 LOG_RETENTION = timedelta(days=30)
 """How long the log of a table is kept at least."""
 
+LOG_RETENTION_KEY = "delta.logRetentionDuration"
+
 READER_SAFE = {
     "delta.enableDeletionVectors": "false",
     "delta.columnMapping.mode": "none",
     "delta.checkpointPolicy": "classic",
     "delta.checkpointInterval": "10",
-    "delta.logRetentionDuration": f"interval {LOG_RETENTION.days} days",
+    LOG_RETENTION_KEY: f"interval {LOG_RETENTION.days} days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 """The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
@@ -60,7 +62,7 @@ _WITHOUT_STATISTICS = (*types_of(BYTES, TRUTH), *NESTED)
 LOG_CLEANING = "delta.enableExpiredLogCleanup"
 """Whether the log of a table is cleaned. Whoever has set it to false needs the whole log, so it is not set back."""
 
-_STATISTICS = "delta.dataSkippingStatsColumns"
+STATISTICS = "delta.dataSkippingStatsColumns"
 
 LOG_KEPT_FOR = "millrace.log_kept_for"
 """For whom Millrace itself has set `LOG_CLEANING` to false."""
@@ -142,7 +144,7 @@ def retention_properties(spec: AnySpec) -> dict[str, str]:
     """Return the properties by which Delta keeps old files, and the log at least as long, as Delta requires."""
     retain = f"interval {spec.maintenance.vacuum.retain}"
     longer = RETENTION.parse(spec.maintenance.vacuum.retain) > LOG_RETENTION
-    return {"delta.deletedFileRetentionDuration": retain, **({"delta.logRetentionDuration": retain} if longer else {})}
+    return {"delta.deletedFileRetentionDuration": retain, **({LOG_RETENTION_KEY: retain} if longer else {})}
 
 
 def property_changes(
@@ -181,9 +183,9 @@ def changes_of_properties(spec: AnySpec, delta: DeltaTable, specs: SpecHistory) 
     Statistics of a column that the table does not have yet come with the column, by the next run: Delta refuses them.
     """
     declared, columns = table_properties(spec), columns_of(delta).keys()
-    names = (name.strip(" `").partition(".")[0].strip("`") for name in declared.get(_STATISTICS, "").split(","))
+    names = (name.strip(" `").partition(".")[0].strip("`") for name in declared.get(STATISTICS, "").split(","))
     if not columns >= {name for name in names if name}:
-        del declared[_STATISTICS]
+        del declared[STATISTICS]
     # The history of specs is only read if it can matter.
     undeclared = delta.metadata().configuration.keys() - declared.keys()
     has_foreign = any(key.startswith("delta.") for key in undeclared)
@@ -263,7 +265,7 @@ def statistics_of(names: Iterable[str], columns: Mapping[str, str], partitioned_
     """
     candidates = [name for name in dict.fromkeys(names) if name not in partitioned_by]
     skippable = [name for name in candidates if not columns[name].startswith(_WITHOUT_STATISTICS)]
-    return {_STATISTICS: ",".join(skippable[:MAX_COLUMNS])}
+    return {STATISTICS: ",".join(skippable[:MAX_COLUMNS])}
 
 
 def first_parts(columns: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millrace.erase.reach import Reach, kinds_in, reach_of
+from millrace.erase.reach import Reach, kinds_in, reach_notes, reach_of
 from tests.support.documents.specs import bronze_document, catalog_of, gold_document, silver_document
 
 COLUMNS = {"order_id": {"type": "string"}, "day": {"type": "date"}, "buyer": {"from": "who.id", "type": "string"}}
@@ -53,3 +53,24 @@ def test_keys_are_followed_through_names_casts_and_layers_and_what_is_computed_f
 
 def test_a_kind_that_no_spec_states_reaches_nothing() -> None:
     assert reach_of("employee", catalog_of(BRONZE, SILVER).specs) == {}
+
+
+def test_a_check_says_what_keys_do_not_find_and_which_log_keeps_them_longer_than_the_files() -> None:
+    short = {"maintenance": {"vacuum": {"retain": "7 days"}}}
+    notes = list(reach_notes(catalog_of({**BRONZE, **short}, OTHER, {**SILVER, **short}, BY_LETTER, BY_DAY).specs))
+    assert [note.split(":")[0] for note in notes] == [
+        "silver.orders.letter is computed from a key (upper(left(buyer, 1)))",
+        "silver.orders.hashed is computed from a key (cast(md5(buyer) AS string))",
+        "silver.orders",
+        "gold.by_letter.initial is computed from a key (letter)",
+        "gold.by_letter.last is computed from a key (max(o.client))",
+        "gold.by_day has no key",
+    ], "bronze has no statistics of what it received"
+    assert (
+        "least and greatest client and number and seller of a file for 30 days, longer than the file (7 days)"
+        in notes[2]
+    )
+    named = {"delta": {"delta.dataSkippingStatsColumns": "order_id,_batch_seq"}}
+    assert len(list(reach_notes(catalog_of(BRONZE, {**SILVER, **short, **named}).specs))) == 2
+    assert list(reach_notes(catalog_of(BRONZE).specs)) == []
+    assert list(reach_notes(catalog_of(bronze_document()).specs)) == []
