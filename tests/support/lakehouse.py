@@ -14,7 +14,7 @@ import yaml
 
 from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from millrace.contracts.job.report import JobReport
-from millrace.contracts.job.requests import QuarantineRequest, RebuildRequest, RowFilter
+from millrace.contracts.job.requests import QuarantineRequest, RebuildRequest, RepairRequest, RowFilter
 from millrace.contracts.lake_path import LakePath, lake_path
 from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.control.ledger.resolution import table_id
@@ -36,6 +36,7 @@ from millrace_spark.jobs import (
     table_log,
     table_optimize,
     table_rebuild,
+    table_repair,
     table_vacuum,
     table_verify,
 )
@@ -58,6 +59,7 @@ RUN: dict[Job, RunJob] = {
     Job.QUARANTINE_FIX: quarantine_fix.run,
     Job.QUARANTINE_REPLAY: quarantine_replay.run,
     Job.TABLE_REBUILD: table_rebuild.run,
+    Job.TABLE_REPAIR: table_repair.run,
     Job.TABLE_VERIFY: table_verify.run,
     Job.SUBJECT_ERASURE: subject_erasure.run,
 }
@@ -172,6 +174,12 @@ class Lakehouse:
             self.folder / "reports" / f"rebuild.{len(self.reports)}.json"
         )
         return self.run(table, job=Job.TABLE_REBUILD, request=file, dry_run=dry_run)
+
+    def repair(self, table: str, where: str, plan: str = "", source: str = "") -> JobReport:
+        """Delete rows, or replace them by those of a source, as shown by a plan; without one show that."""
+        asked = RepairRequest(where=where, source=source, plan=plan, said_by="ann", why="a wrong delivery")
+        file = asked.save(self.folder / "reports" / f"repair.{len(self.reports)}.json")
+        return self.run(table, job=Job.TABLE_REPAIR, request=file, dry_run=not plan)
 
     def waiting(self, table: str, *statuses: RowStatus) -> list[QuarantinedRow]:
         """Return the quarantined rows of a table with these statuses; by default those that wait."""

@@ -204,7 +204,7 @@ def tables(as_json: AsJson = False) -> None:
     from millrace.cli.views import facts_table
     from millrace.control.ops_tables import OpsTables
     from millrace.control.repair.dropped import dropped_tables
-    from millrace.control.repair.interrupted import interrupted_restores
+    from millrace.control.repair.interrupted import interrupted_repairs
     from millrace.settings import Settings
 
     settings = Settings()
@@ -212,7 +212,7 @@ def tables(as_json: AsJson = False) -> None:
     facts = read_facts(in_progress(list(catalog.tables), "reading the tables"), settings.root)
     items = [{**vars(item), "has_valid_spec": item.table not in catalog.invalid} for item in facts]
     dropped = (each.words for each in dropped_tables(settings.paths))
-    remarks = (*missing_root(settings.root), *interrupted_restores(catalog.tables, OpsTables(settings.paths)), *dropped)
+    remarks = (*missing_root(settings.root), *interrupted_repairs(catalog.tables, OpsTables(settings.paths)), *dropped)
     show_listing(items, lambda: facts_table(facts, catalog.invalid), *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
 

@@ -21,7 +21,7 @@ def plan_lines(plan: RestorePlan, *, has_keys: bool = True) -> Iterator[str]:
         back = f"{counted(plan.copied_back.files, 'file')}, {in_bytes(plan.copied_back.size)}"
         yield f"Copied back from {plan.backup}, taken {plan.taken_at:{MINUTE}}: {back}"
     yield f"Rows: {plan.rows_now:,} now, {plan.rows_after:,} after: {changes}"
-    yield from _some(
+    yield from some_lines(
         [
             f"  {', '.join(f'{name} {value}' for name, value in each['partition'].items())}: "
             f"{_changes(each['inserted'], each['updated'], each['deleted'])}"
@@ -42,14 +42,14 @@ def plan_lines(plan: RestorePlan, *, has_keys: bool = True) -> Iterator[str]:
     if plan.files:
         fate = "stay undone" if plan.no_reload else "the next runs of their intervals load again"
         yield f"Landing files that {fate}: {len(plan.files):,}"
-        yield from _some([f"  {file}" for file in plan.files])
+        yield from some_lines([f"  {file}" for file in plan.files])
     for secondary in plan.secondary:
         yield f"{secondary.name}: {secondary.rows_now:,} rows now, {secondary.rows_after:,} after"
     if plan.replays_undone:
         replays = counted(plan.replays_undone, "replay is", "replays are")
         yield f"{replays} undone: the rows wait in quarantine again"
     yield f"Readers: version {plan.certified} now, version {after} after"
-    yield from _some([f"  {reader.name}: version {reader.version}" for reader in plan.readers])
+    yield from some_lines([f"  {reader.name}: version {reader.version}" for reader in plan.readers])
     yield "Downstream:" if plan.downstream else "No table reads it."
     yield from (f"  {each}" for each in plan.downstream)
 
@@ -61,7 +61,7 @@ def _changes(inserted: int, updated: int, deleted: int) -> str:
 def _batches(title: str, batches: Sequence[ChangedBatch]) -> Iterator[str]:
     if batches:
         yield f"{title}:"
-    yield from _some(
+    yield from some_lines(
         [
             f"  batch {batch.batch_seq} (version {batch.version}), {batch.interval}, run {batch.run_id}: "
             + ("not counted" if batch.applied is None else counted(batch.applied, "row"))
@@ -70,7 +70,8 @@ def _batches(title: str, batches: Sequence[ChangedBatch]) -> Iterator[str]:
     )
 
 
-def _some(lines: Sequence[str]) -> Iterator[str]:
+def some_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first of many lines, and how many more there are."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more, which --json lists"

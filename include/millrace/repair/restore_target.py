@@ -78,7 +78,7 @@ def require_repairable(spec: AnySpec, catalog: Catalog, ops: OpsTables) -> None:
         raise NotReadyError(f"{table}: there is no table to repair; its next run creates it")
     if concurrency_of(spec) != NONE or concurrency_at(path) != NONE:
         raise RepairError(
-            f"{table}: a table with concurrent_by cannot be restored",
+            f"{table}: a table with concurrent_by cannot be repaired",
             "Remove concurrent_by from its spec and run the table once. After the repair write the key again.",
         )
     for rebuild in ops.rebuilds.active(catalog.specs):

@@ -17,7 +17,7 @@ from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import Repair, Stream, Winner
 from millrace.control.maintenance.holding import keep_held_log
 from millrace.control.ops_tables import OpsTables
-from millrace.control.repair.interrupted import restore_token
+from millrace.control.repair.interrupted import repair_token
 from millrace.control.repair.restoring import Restore, finish_restore
 from millrace.errors import RepairError
 from millrace.overview.lineage.restricted import Restrictions
@@ -65,7 +65,7 @@ class RestoreRequest:
             raise RepairError(f"{table}: why is it restored?", "State the reason, for those who look at it later.")
         with leases.table(table):
             require_repairable(self.spec, catalog, ops)
-            path, token = ops.paths.table(table), restore_token(table, decided.id)
+            path, token = ops.paths.table(table), repair_token(table, decided.id)
             resolve(path, Stream(table), ops.ledger)  # records the commit of a driver that died after it
             winner = ops.ledger.batch_of(table, token)
             if winner is None:

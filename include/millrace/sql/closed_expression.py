@@ -1,4 +1,6 @@
-"""The Spark SQL that is allowed in fixes of quarantined rows: a closed list of words, functions and characters.
+"""The Spark SQL that is allowed in fixes of quarantined rows, and in conditions of repairs: a closed list.
+
+It lists words, functions and characters.
 
 An expression that no reviewer has read runs with the driver's own rights: `reflect` calls any Java method, a subquery
 reads any file. Spark and sqlglot parse some texts differently (comments, backslashes, parameters, variables), so these
@@ -69,14 +71,14 @@ def require_closed(column: str, sql: str) -> None:
     Raises:
         BadInputError: the expression is not allowed; the message says why, and what to write instead.
     """
-    reason = next(_reasons(sql), "")
+    reason = next(closed_reasons(sql), "")
     if reason:
         ways = "Write an expression over the columns of one row (docs/guides/work-the-quarantine.md), or edit the rows."
         raise BadInputError(f"{column} cannot be set to {brief(sql)}: {reason}\n{ways}")
 
 
-def _reasons(sql: str) -> Iterator[str]:
-    """Yield the reasons to refuse an expression; none for an allowed one."""
+def closed_reasons(sql: str) -> Iterator[str]:
+    """Yield the reasons to refuse an expression over the columns of one row; none for an allowed one."""
     bare = re.sub(_QUOTED_NAME, "``", re.sub(_TEXT, "''", sql))
     rest = bare.replace("''", " ").replace("``", " ")
     if "\\" in sql:

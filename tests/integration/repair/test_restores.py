@@ -26,7 +26,7 @@ from millrace.control.log.batch import Repair, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
-from millrace.control.repair.interrupted import interrupted_restores
+from millrace.control.repair.interrupted import interrupted_repairs
 from millrace.errors import RepairError
 from millrace.overview.attention import Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
@@ -159,7 +159,7 @@ def test_a_restore_that_died_at_any_step_is_ended_by_the_same_command(filled: La
             patch.setattr(owner, name, dying(getattr(owner, name), calls))
             with pytest.raises(DiedError):
                 execute(shop, request, shown)
-        interrupted = interrupted_restores([BRONZE, SILVER], OpsTables(shop.paths))
+        interrupted = interrupted_repairs([BRONZE, SILVER], OpsTables(shop.paths))
         command = f"lakehouse repair restore {BRONZE} --to 1 --execute {shown} --why ..."
         is_closed = (owner, name) == (Ledger, "record_closed") or calls == 2
         assert interrupted == [f"{BRONZE}: a restore that ann decided was interrupted; it goes on with: {command}"] * (
@@ -233,7 +233,7 @@ def test_a_version_with_other_features_is_refused_and_the_nearest_with_the_same_
 def test_a_table_with_streams_is_not_restored(shop: Lakehouse) -> None:
     request = asked(shop, 1, BRONZE)
     several = replace(request, spec=request.spec.model_copy(update={"concurrent_by": "interval"}))
-    with pytest.raises(RepairError, match="concurrent_by cannot be restored"):
+    with pytest.raises(RepairError, match="concurrent_by cannot be repaired"):
         plan_id(shop, several)
 
 

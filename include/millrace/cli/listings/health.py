@@ -26,7 +26,7 @@ from millrace.control.maintenance.plan import PlannedTable, planned_table
 from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.dropped import dropped_tables
-from millrace.control.repair.interrupted import interrupted_restores
+from millrace.control.repair.interrupted import interrupted_repairs
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
@@ -66,7 +66,7 @@ def show_health(tables: Sequence[str], settings: Settings, *, as_json: bool) -> 
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     measured = measure_tables(catalog, specs, settings)
     view = _details if len(tables) == 1 else _overview
-    interrupted = interrupted_restores([spec.table for spec in specs], OpsTables(settings.paths))
+    interrupted = interrupted_repairs([spec.table for spec in specs], OpsTables(settings.paths))
     dropped = (each.words for each in dropped_tables(settings.paths) if not tables or each.record.table in tables)
     remarks = (*measured.remarks, *interrupted, *dropped)
     show_listing(map(_as_json, measured.tables), lambda: view(measured.tables), *remarks, as_json=as_json)

@@ -12,6 +12,16 @@ from millrace.cli.listings.as_json import AsJson
 repair = typer.Typer(no_args_is_help=True, help="Repair a table: first see what would change, then execute just that.")
 
 
+_Table = Annotated[str, typer.Argument(help="A table of bronze or silver.", autocompletion=table_names)]
+_Where = Annotated[
+    str, typer.Option("--where", metavar="CONDITION", help="Which rows, such as \"day = '2026-11-20'\".")
+]
+_Execute = Annotated[
+    str | None, typer.Option("--execute", metavar="ID", help="Do what was shown under this id; needs --why.")
+]
+_Why = Annotated[str, typer.Option(help="The reason, for those who look at it later.")]
+
+
 @repair.command()
 def restore(
     table: Annotated[str, typer.Argument(help="A table.", autocompletion=table_names)],
@@ -91,10 +101,8 @@ def backup(
 @repair.command()
 def drop(
     table: Annotated[str, typer.Argument(help="A table whose spec is gone.")],
-    execute: Annotated[
-        str | None, typer.Option("--execute", metavar="ID", help="Drop it as shown under this id; needs --why.")
-    ] = None,
-    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
+    execute: _Execute = None,
+    why: _Why = "",
     as_json: AsJson = False,
 ) -> None:
     """Drop a table that no spec declares or reads. Until its retention is over, `repair undrop` brings it back.
@@ -113,10 +121,48 @@ def drop(
 @repair.command()
 def undrop(
     table: Annotated[str, typer.Argument(help="A table that was dropped.")],
-    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
+    why: _Why = "",
 ) -> None:
     """Bring a dropped table back: the same versions, certificate, quarantine and tombstones."""
     from millrace.cli.repair.dropping import bring_back
     from millrace.settings import Settings
 
     bring_back(table, why, Settings())
+
+
+@repair.command()
+def delete(table: _Table, where: _Where, execute: _Execute = None, why: _Why = "", as_json: AsJson = False) -> None:
+    """Delete the rows of a bronze or silver table that fulfil a condition, as a batch of the table.
+
+    Without --execute it only shows what would change, and ends with the id of exactly that.
+    """
+    _repair_rows(table, where, "", execute, why, as_json=as_json)
+
+
+@repair.command()
+def replace(
+    table: _Table,
+    where: _Where,
+    source: Annotated[
+        str,
+        typer.Option("--from", metavar="TABLE[@VERSION]", help="The table with the new rows, or an earlier version."),
+    ],
+    execute: _Execute = None,
+    why: _Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Replace the rows of a bronze or silver table that fulfil a condition by those of another table, or a version.
+
+    Of another table all rows are taken, and all must fulfil the condition; of an earlier version of the same table,
+    those that do. Without --execute it only shows what would change, and ends with the id of exactly that.
+    """
+    _repair_rows(table, where, source, execute, why, as_json=as_json)
+
+
+def _repair_rows(table: str, where: str, source: str, execute: str | None, why: str, *, as_json: bool) -> None:
+    from millrace.cli.repair.rows import repair_rows
+    from millrace.contracts.job.requests import RepairRequest
+    from millrace.settings import Settings
+
+    request = RepairRequest(where=where, source=source, plan=execute or "", why=why)
+    raise typer.Exit(repair_rows(table, request, Settings(), as_json=as_json))

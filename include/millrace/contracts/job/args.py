@@ -53,6 +53,7 @@ class Job(StrEnum):
     QUARANTINE_FIX = "quarantine_fix"
     QUARANTINE_REPLAY = "quarantine_replay"
     TABLE_REBUILD = "table_rebuild"
+    TABLE_REPAIR = "table_repair"
     TABLE_VERIFY = "table_verify"
     SUBJECT_ERASURE = "subject_erasure"
 
@@ -81,8 +82,8 @@ class JobArgs(CommandLine):
         reprocess: whether to read the interval's bronze rows again, even if they were consumed before.
         allow_deletes: the person who allows more deleted keys than `max_deleted_percent`, or VACUUM to delete what a
             table keeps for a short time only; empty for nobody.
-        dry_run: maintenance, quarantine and rebuilds only: whether to report the plan without doing it.
-        request: quarantine, rebuilds and erasures only: the file of the request.
+        dry_run: maintenance, quarantine, rebuilds and repairs only: whether to report the plan without doing it.
+        request: quarantine, rebuilds, repairs and erasures only: the file of the request.
         sample: verification only: the number of values of `refresh_by` whose groups are compared; 0 for all.
     """
 

@@ -174,3 +174,21 @@ class ErasureRequest(RequestFile):
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(self.model_dump_json())
         return path
+
+
+class RepairRequest(RequestFile):
+    """A request to delete rows of a table, or to replace them.
+
+    Attributes:
+        where: the condition that the rows fulfil, as Spark SQL.
+        source: `table` or `table@version`, whose rows replace them; empty to delete them.
+        plan: the id of what a person was shown; empty for a dry run.
+        said_by: the person who asks, and who approved it.
+        why: the reason, for those who look at it later.
+    """
+
+    where: str
+    source: str = ""
+    plan: str = ""
+    said_by: str = ""
+    why: str = ""

@@ -20,9 +20,13 @@ def rows_of_rebuild(table: LakePath, winner: Winner) -> RowCounts:
 
 
 def rows_of_deletion(table: LakePath, winner: Winner) -> RowCounts:
-    """Return the row counts of a commit that only deleted rows, as Delta counted them."""
+    """Return the row counts of a commit that deleted rows, or replaced them, as Delta counted them."""
     commit = read_commit(table, winner.version)
     metrics = commit.metrics if commit else {}
+    if commit and commit.operation == "WRITE":
+        written = int(metrics.get("numOutputRows", "0")) - int(metrics.get("numCopiedRows", "0"))
+        gone = table_rows(table, winner.version - 1) - table_rows(table, winner.version) + written
+        return RowCounts(read=written, applied=written, inserted=written, deleted=gone)
     if (counted := metrics.get("numTargetRowsDeleted", metrics.get("numDeletedRows"))) is not None:
         return RowCounts(deleted=int(counted))
     return RowCounts(deleted=table_rows(table, winner.version - 1) - table_rows(table, winner.version))

@@ -32,8 +32,8 @@ REPAIRS = pa.schema(
     ]
 )
 
-RESTORE = "restore"
-"""The action of a repair that puts back the rows of an earlier version."""
+RESTORE, DELETE, REPLACE = "restore", "delete", "replace"
+"""The actions of a repair: put back the rows of an earlier version; delete the rows of a condition, or replace them."""
 
 
 class RepairEvent(StrEnum):

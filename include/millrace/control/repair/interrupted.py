@@ -1,4 +1,4 @@
-"""Restores that were decided, and interrupted before they were complete; listings name them, so this loads little."""
+"""Repairs that were decided, and interrupted before they were complete; listings name them, so this loads little."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from millrace.control.log.delta_log import read_commit
 from millrace.control.ops_tables import OpsTables
 
 
-def interrupted_restores(tables: Iterable[str], ops: OpsTables) -> list[str]:
-    """Return a line for each restore of some tables that was decided, and then interrupted: it can go on."""
+def interrupted_repairs(tables: Iterable[str], ops: OpsTables) -> list[str]:
+    """Return a line for each repair of some tables that was decided, and then interrupted: it can go on."""
     open_ = interrupted(tables, ops)
     return [f"{each.table}: {each.interruption}; it goes on with: {each.command}" for each in open_]
 
 
 def interrupted(tables: Iterable[str], ops: OpsTables) -> list[DecidedRepair]:
-    """Return the restores of some tables that were decided, and then interrupted."""
+    """Return the repairs of some tables that were decided, and then interrupted."""
     return [decided for decided in ops.repairs.open(tables) if _can_go_on(decided, ops)]
 
 
 def _can_go_on(decided: DecidedRepair, ops: OpsTables) -> bool:
     commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
-    if commit and commit.metadata.get("token") != restore_token(decided.table, decided.repair.id):
-        return False  # another commit came first, so that nothing was restored
+    if commit and commit.metadata.get("token") != repair_token(decided.table, decided.repair.id):
+        return False  # another commit came first, so that nothing was repaired
     # The next run of the table may have ended it.
     return not (commit and ops.ledger.closed_rows(Winner(Intent.model_validate(commit.metadata), commit.version)))
 
 
-def restore_token(table: str, repair: str) -> str:
+def repair_token(table: str, repair: str) -> str:
     """Return the token of the batch of a repair; it is the same for everybody who resumes it."""
     return hashlib.sha256(f"{repair}/{table}".encode()).hexdigest()[:32]

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from millrace.contracts.lake_path import LakePath
 from millrace.control.ledger.resolution import resolve
 from millrace.control.log.batch import Intent, Repair, Stream, StreamPosition, Winner
 from millrace.errors import MillraceError, RepairError
+from millrace_spark.delta_io.row_writes import replace_where
 from millrace_spark.delta_io.tables import sql_path
 from millrace_spark.layers.own_table import batch_request
 from millrace_spark.layers.own_work import own_work
 from millrace_spark.protocol.batches import BatchPlan, BatchWriter, Closing
 from millrace_spark.runtime.context import JobContext
+from millrace_spark.transforms.stamps import with_stamp
 
 Delete = Callable[[SparkSession, LakePath], None]
 """Deletes rows of the table in a folder by exactly one commit of the session; a MERGE commits also without a match."""
@@ -23,7 +25,7 @@ Delete = Callable[[SparkSession, LakePath], None]
 
 @dataclass(frozen=True)
 class Deletion:
-    """The `BatchWork` of a batch that only deletes rows: it reads nothing, and the stream goes on where it was.
+    """The `BatchWork` of a batch that deletes or replaces rows: it reads nothing, and the stream goes on where it was.
 
     Attributes:
         context: the job's.
@@ -33,6 +35,7 @@ class Deletion:
         token: the token of the batch: who has the same one goes on with the same deletion.
         repair: the repair that a person has asked for; None for a deletion of another kind.
         newest: the newest version that was looked at; a later one is refused. None for any.
+        rows: the rows that replace those of the condition `deletes`, if there are any; then nothing else is deleted.
     """
 
     context: JobContext
@@ -42,6 +45,7 @@ class Deletion:
     token: str
     repair: Repair | None = None
     newest: int | None = None
+    rows: Callable[[SparkSession], DataFrame] | None = None
 
     def run(self) -> Winner:
         """Delete the rows, or go on where that was interrupted; the caller holds the lease of the table.
@@ -56,8 +60,8 @@ class Deletion:
         context, table = self.context, self.context.spec.table
         request = batch_request(context, self.stream)
         last = resolve(request.path, self.stream, context.ops.ledger).last
-        if last:  # The rows that stay are those of the spec of the last batch.
-            request = replace(request, spec_hash=last.intent.spec_hash)
+        if last:  # The rows that stay are those of its spec, and as fresh as it is.
+            request = replace(request, spec_hash=last.intent.spec_hash, interval=last.intent.interval)
         limits = context.spec.conflicts
         BatchWriter(request, self, context.ops.ledger, context.open_session, limits).run_unleased()
         winner = context.ops.ledger.batch_of(table, self.token)
@@ -83,8 +87,12 @@ class Deletion:
         return BatchPlan(sources, token=self.token)
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
-        """Make the commit that deletes the rows."""
-        self.delete(session, self.context.paths.table(intent.table))
+        """Make the commit that deletes the rows, or replaces them."""
+        path = self.context.paths.table(intent.table)
+        if self.rows is None:
+            self.delete(session, path)
+        else:
+            replace_where(with_stamp(self.rows(session), intent), path, self.deletes)
 
     def close(self, winner: Winner) -> Closing:
         """Count the deleted rows, or close the batch before it, as any run of the table does."""
