@@ -1,4 +1,4 @@
-"""Restores an earlier version of a table, if a person approves; the form says which, and why."""
+"""Restores a version of a table, or deletes or replaces rows, if a person approves; the form says what, and why."""
 
 from lakehouse_airflow.factory import build_table_repair_dag
 

@@ -97,14 +97,14 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
 
 
-def test_a_repair_is_an_approval_then_a_task_without_spark(dags: dict[str, DAG]) -> None:
+def test_a_repair_is_a_dry_run_then_an_approval_then_a_task(dags: dict[str, DAG]) -> None:
     dag = dags["table_repair"]
     assert dag.timetable.can_be_scheduled is False
-    approve, restore = dag.get_task("approve"), dag.get_task("restore")
+    approve, repair = dag.get_task("approve"), dag.get_task("repair")
     assert isinstance(approve, SecondPersonApprovalOperator)
-    assert (approve.execution_timeout, restore.execution_timeout) == (None, EXECUTION_TIMEOUT)
-    assert restore.upstream_task_ids == {"approve"}
-    assert set(dag.params) == {"table", "to", "no_reload", "why"}
+    assert (approve.execution_timeout, repair.execution_timeout) == (None, EXECUTION_TIMEOUT)
+    assert (approve.upstream_task_ids, repair.upstream_task_ids) == ({"dry_run"}, {"approve"})
+    assert set(dag.params) == {"table", "action", "to", "where", "source", "no_reload", "why"}
 
 
 def test_an_erasure_is_an_approval_then_a_job_and_its_form_takes_no_key(dags: dict[str, DAG]) -> None:

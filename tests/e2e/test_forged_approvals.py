@@ -41,7 +41,7 @@ def test_whoever_asks_cannot_write_the_answer_of_another_person(
         "delete_approval": ("allow", {"table": SILVER, "version": DELETES.source_version, "reason": "why not"}),
         "table_rebuild": ("rebuild", {"table": BRONZE, "why": "why not"}),
         "table_vacuum": ("vacuum", {"table": BRONZE, "why": "why not"}),
-        "table_repair": ("restore", {"table": SILVER, "to": str(before.certified_version), "why": "why not"}),
+        "table_repair": ("repair", {"table": SILVER, "to": str(before.certified_version), "why": "why not"}),
     }
     runs = [(api.trigger(dag_id, form), acting) for dag_id, (acting, form) in forms.items()]
     for run, _ in runs:
