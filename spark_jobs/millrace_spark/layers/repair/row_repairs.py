@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.values import TABLE
 from millrace.control.ledger.repairs import RESTORE
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import latest_version
@@ -75,7 +76,10 @@ class RowRepair:
         name, _, version = self.asked.request.source.partition("@")
         if not name:
             return None
-        path, way_out = self.context.paths.table(name), "Name a table, or a version of it: silver.orders_fixed@3."
+        way_out = "Name a table, or a version of it: silver.orders_fixed@3."
+        if not TABLE.fullmatch(name):
+            raise RepairError(f"{self._table}: {name!r} is no name of a table to take rows from", way_out)
+        path = self.context.paths.table(name)
         if name == self._table and not version:
             raise RepairError(f"{self._table}: its own rows replace nothing", f"{way_out[:-1]}, or {RESTORE} it.")
         if not is_table(path):
@@ -94,7 +98,7 @@ class RowRepair:
         return FoundRows(table_rows(path, newest), tuple(self._partitions(rows)), self._samples(rows, shown), inserted)
 
     def _partitions(self, rows: DataFrame) -> Iterator[PartitionRows]:
-        partitions = self.asked.partitioned_by
+        partitions, restricted = self.asked.partitioned_by, self.context.restricted(self._table)
         per_file = rows.groupBy(*partitions, "_metadata.file_path", "_metadata.file_size").agg(
             F.count(F.lit(1)).alias("all"), F.count(F.when(self.condition, 1)).alias("gone")
         )
@@ -112,7 +116,7 @@ class RowRepair:
         texts = (F.col(name).cast("string").alias(name) for name in partitions)
         found = of_partitions.where("files > 0").select(*texts, "gone", "size", "files", "whole").collect()
         for row in sorted(found, key=lambda row: [row[name] or "" for name in partitions]):
-            partition = {name: row[name] for name in partitions}
+            partition = {name: restricted.shown(name, row[name]) for name in partitions}
             yield PartitionRows(partition, row["gone"], row["size"], row["files"], row["whole"])
 
     def _samples(self, rows: DataFrame, keys: tuple[str, ...]) -> tuple[dict[str, Any], ...]:

@@ -115,6 +115,8 @@ def test_a_refused_version_that_cannot_be_undone_stays_and_the_obstacle_is_named
     certified = load(passes=True)
     load(passes=False, sources=BatchSources(replay="r1", replayed_rows=1))
     assert obstacle().startswith("batch 3 is a replay of quarantined rows")
+    load(passes=False, sources=BatchSources(deletes="n = 1"))
+    assert obstacle() == "batch 4 deletes rows, which a person has decided"
     refused = load(passes=False)
     clean_log(paths.table(TABLE), below=refused)
     assert f"lacks commits after version {certified}" in obstacle()
@@ -197,6 +199,7 @@ def statuses(paths: LakehousePaths) -> dict[str, RowStatus]:
         (BatchSources(files=1), {"snapshot": "full", "sequence_by": None}, "full snapshots"),
         (BatchSources(replay="r", replayed_rows=1), {}, "is a replay"),
         (BatchSources(offsets={"orders": {0: (0, 1)}}), {}, "Kafka messages"),
+        (BatchSources(deletes="n = 1"), {}, "is a deletion, whose rows are there again"),
     ],
 )
 def test_silver_follows_a_restore_of_its_source_or_says_how_to_rebuild_it(
@@ -221,3 +224,13 @@ def test_silver_follows_a_restore_of_its_source_or_says_how_to_rebuild_it(
         assert str(caught.value).endswith("lakehouse rebuild silver.orders --downstream")
     else:
         follow(later.version)
+
+
+def test_silver_follows_a_deletion_in_its_source_unless_it_reads_full_snapshots(tmp_path: Path) -> None:
+    ops, first = OpsTables(LakehousePaths(tmp_path)), load_batch(tmp_path, BRONZE)
+    deletion = load_batch(tmp_path, BRONZE, sources=BatchSources(deletes="n = 1"))
+    of_source = BRONZE.table, deletion.intent.table_id, (first.version, deletion.version), ops
+    require_followable(silver_spec(), *of_source)
+    snapshots = silver_spec().model_copy(update={"snapshot": "full", "sequence_by": None})
+    with pytest.raises(BadInputError, match=r"has lost rows by a deletion.* full snapshots"):
+        require_followable(snapshots, *of_source)
