@@ -67,8 +67,8 @@ def take_backup(
         _end(place)
         return Backup(place, manifest)
     hold = f"backup of version {begun.version} in {place}"
-    hold_tables(hold, [table], said_by=taken_by, why="a backup copies it", run_id=run_id, ops=ops)
     try:
+        hold_tables(hold, [table], said_by=taken_by, why="a backup copies it", run_id=run_id, ops=ops)
         return _take(begun, place, ops, taken_by, run_id)
     finally:
         release_hold(hold, said_by=taken_by, why="the backup has ended", run_id=run_id, ops=ops)

@@ -24,7 +24,7 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.folders import delete_folder, move_folder
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.control.storage.stored_files import delete_files, files_below, folders_in, is_file, read_bytes
-from millrace.errors import RepairError
+from millrace.errors import LeaseLostError, RepairError, first_line
 from millrace.paths import LakehousePaths
 
 _RECORD = "dropped.json"
@@ -140,16 +140,18 @@ def last_dropped(table: str, paths: LakehousePaths) -> DroppedTable | None:
 def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
     """Delete the dropped tables whose time is over and that nobody holds, and yield a line for each.
 
-    Raises:
-        LeaseLostError: somebody brings such a table back, and does not end.
+    One that somebody brings back just then is left to the next run.
     """
     for dropped in dropped_tables(ops.paths):
         table, at = dropped.record.table, f"{dropped.record.at:{MINUTE}}"
         if dropped.until > now:
             continue
-        with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
-            if holds := ops.holds.on(table):
-                yield f"{table}: the table that was dropped at {at} stays: {holds[0].words}"
-            elif dropped in dropped_tables(ops.paths):
-                dropped.delete()
-                yield f"{table}: the table that was dropped at {at} is deleted"
+        try:
+            with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
+                if holds := ops.holds.on(table):
+                    yield f"{table}: the table that was dropped at {at} stays: {holds[0].words}"
+                elif dropped in dropped_tables(ops.paths):
+                    dropped.delete()
+                    yield f"{table}: the table that was dropped at {at} is deleted"
+        except LeaseLostError as error:
+            yield f"{table}: the table that was dropped at {at} is left to the next run: {first_line(error)}"

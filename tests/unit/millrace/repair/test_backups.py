@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from millrace.control.log.batch import Repair, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
-from millrace.errors import NotReadyError, RepairError
+from millrace.errors import MillraceError, NotReadyError, RepairError
 from millrace.paths import LakehousePaths
 from millrace.repair.backups import MANIFEST, Backup, open_backup
 from millrace.repair.restore_plan import RestorePlan
@@ -231,6 +232,15 @@ def test_a_backup_has_a_place_of_its_own(ops: OpsTables, tmp_path: Path) -> None
     with pytest.raises(RepairError, match="version 0 is not certified"):
         back_up(ops, tmp_path / "other", 0)
     assert not (tmp_path / "other").exists()
+
+
+def test_a_backup_that_cannot_be_taken_leaves_no_hold(ops: OpsTables, tmp_path: Path) -> None:
+    load(ops)
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
+    commit_file(Path(str(ops.paths.table(TABLE))), 2).write_text(json.dumps({"protocol": protocol}))
+    with pytest.raises(MillraceError, match="its properties cannot be set, since it has features"):
+        back_up(ops, tmp_path / "backup")
+    assert ops.holds.on(TABLE) == []
 
 
 def test_a_damaged_file_is_no_part_of_a_backup_and_a_damaged_backup_is_not_restored(
