@@ -44,7 +44,7 @@ COLUMNS = ("customer", "day")
 
 _ROWS_OF_COMMIT = 1000
 _FILES, _ROWS = 1000, 2_000_000
-_ORDERED_BYTES = 512 * 1024
+_ORDERED_BYTES = 128 * 1024
 """The size of the files in order: there are as many as of 100 million rows in files of the usual size."""
 
 _PEERS_SQL = """
