@@ -36,6 +36,9 @@ SESSION = {
     # Each partition of a table's log is a task that generates the same code again. One is enough for 100,000 files.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+    # A summary of the table next to each commit takes three quarters of the log, in a bucket a rename of about twenty
+    # requests, and has no reader.
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",

@@ -187,6 +187,7 @@ def test_the_log_of_a_quiet_table_keeps_its_newest_version_from_which_spark_goes
     for file in Path(str(path), "_delta_log").iterdir():
         os.utime(file, (long_ago, long_ago))
     rows, commits = amounts(old, SILVER, None), len(commit_versions(path))
+    assert not list(Path(str(path), "_delta_log").glob("[0-9]*.crc")), "Delta's summary of each version has no reader"
     dry = old.run(SILVER, 2, job=Job.TABLE_LOG, dry_run=True)
     assert dry.message == f"{SILVER}: would write a checkpoint: {commits} commits since the last checkpoint"
 

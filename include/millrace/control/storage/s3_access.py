@@ -118,8 +118,6 @@ def spark_options() -> dict[str, str]:
         "fs.s3a.path.style.access": str(not _is_amazon()).lower(),
         # Spark's files have random names, so that S3A need not check whether a file or folder of that name exists.
         "fs.s3a.performance.flags": "create",
-        # A summary of the table next to each commit takes a rename, about twenty requests, and has no reader.
-        "spark.databricks.delta.writeChecksumFile.enabled": "false",
         # The chain of the SDK finds the same credentials as boto3. The chain of S3A does not read profiles.
         "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     }
