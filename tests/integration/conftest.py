@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
 from tests.support.spark.shared_server import choose_server_address, shared_server
 
 choose_server_address()
 
 from tests.support.documents.specs import bronze_document, gold_document, silver_document  # noqa: E402
+from tests.support.killed_drivers.drivers import Drivers  # noqa: E402
 from tests.support.lakehouse import Lakehouse, copy_lakehouse  # noqa: E402
 from tests.support.silver.refusing_gate import refusing_shop  # noqa: E402
 
@@ -20,6 +23,14 @@ from tests.support.silver.refusing_gate import refusing_shop  # noqa: E402
 def server() -> SparkServer:
     """The server of all tests."""
     return shared_server()
+
+
+@pytest.fixture(scope="session")
+def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    """Runs job drivers and commands against the server."""
+    log = tmp_path_factory.mktemp("drivers") / "driver.log"
+    with Drivers({**clean_environment(), **server.client_env()}, log) as drivers:
+        yield drivers
 
 
 @pytest.fixture

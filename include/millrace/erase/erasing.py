@@ -6,21 +6,27 @@ Each step may be done again. Nothing but the file of its request has a key of a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from millrace.catalog import Catalog
 from millrace.clock import utc_now
 from millrace.contracts.job.requests import ErasureRequest
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.erasures import DecidedErasure
 from millrace.control.log.stored_tables import is_table
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import delete_files
-from millrace.erase.finding import Findings, FoundFile, find
+from millrace.erase.certificates import Erased, state_of
+from millrace.erase.finding import OF_LANDING, Findings, FoundFile, find
+from millrace.erase.landing import erase_landing
+from millrace.erase.ledger_texts import forget_in_ledger
 from millrace.erase.older_versions import delete_older_versions
-from millrace.erase.plan import ErasurePlan, Fate, fate_of, plan_erasure, require_erasable
+from millrace.erase.plan import OWN_FILES, ErasurePlan, plan_erasure, require_erasable, require_free
 from millrace.erase.reach import Reach, kinds_in, reach_of
+from millrace.erase.search import FileSearch, Keys
 from millrace.erase.subjects import Subjects
 from millrace.erase.suppression import Suppressions
 from millrace.errors import BadInputError
@@ -29,6 +35,24 @@ from millrace.specs.problem import did_you_mean
 
 EraseRows = Callable[[ErasureRequest], None]
 """Deletes the rows of a request from all tables by the job that does it; raises an error if it did not end well."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of subjects after an erasure.
+
+    Attributes:
+        findings: what is stored of them, in older versions and where only a person can judge.
+        kept: the landing files that the spec would rewrite or delete, and why each stays.
+    """
+
+    findings: Findings
+    kept: tuple[str, ...]
+
+    @property
+    def state(self) -> Erased:
+        """The state of the erasure."""
+        return state_of(self.findings)
 
 
 @dataclass(frozen=True)
@@ -77,24 +101,24 @@ class Erasure:
 
     def plan(self) -> ErasurePlan:
         """Return what the erasure would do now; nothing is written but the salt of the digest, once."""
-        return plan_erasure(self.find(), self.tables, self.request, self.digest, self.ops, now=self.now)
+        return plan_erasure(self.find(), self.tables, self.request, self.digest, self.catalog, self.ops, now=self.now)
 
-    def execute(self, plan_id: str, said_by: str, why: str, run_id: str, erase_rows: EraseRows) -> Findings:
+    def execute(self, plan_id: str, said_by: str, why: str, run_id: str, erase_rows: EraseRows) -> Left:
         """Erase the subjects as the plan with this id has shown it, or go on where that was interrupted.
 
         First they are suppressed, so that nothing of them comes in again; then their rows go, and then the files that
         runs wrote for people and that mention them.
 
-        Returns:
-            What is stored of them after that.
-
         Raises:
             BadInputError: no reason is stated; or it would do something else than what was shown; or a hold forbids it.
             NotReadyError: older versions are to be deleted at once, and somebody needs one.
-        MillraceError: as `erase_rows`, `find`.
+            MillraceError: as `erase_rows`, `find`.
         """
-        if not why.strip():
-            raise BadInputError(f"{self.request}: why are they erased?", "State the reason, for those who look later.")
+        if not why.strip() or self.subjects.hide(why) != why:
+            cause = "why are they erased?" if not why.strip() else "the reason has a key of a subject"
+            raise BadInputError(
+                f"{self.request}: {cause}", "State the reason, for those who look later, without a key."
+            )
         erasure = self.ops.erasures.decided(plan_id) or self._decide(plan_id, said_by, why, run_id)
         self._require_same(erasure)
         Suppressions(self.settings.paths).add(self.subjects, self.request, erasure.said_by)
@@ -102,6 +126,7 @@ class Erasure:
             erasure=erasure.id, request=self.request, kind=self.subjects.kind, keys=self.subjects.values
         )
         erase_rows(request)
+        kept = tuple(self._erase_landing(run_id))
         if self.now:
             for table in self.tables:
                 for erased in self.ops.erasures.in_table(table):
@@ -109,7 +134,7 @@ class Erasure:
                         delete_older_versions(self.catalog.spec(table), erased, self.catalog, self.ops, run_id)
         left = self._erase_files()
         self.ops.erasures.finish(erasure, run_id)
-        return left
+        return Left(left, kept)
 
     def _decide(self, plan_id: str, said_by: str, why: str, run_id: str) -> DecidedErasure:
         plan = self.plan()
@@ -119,28 +144,39 @@ class Erasure:
                 f"{plan.id}",
                 "Rows of the subjects have come or gone, or a spec or a hold has changed: look at `erase plan` again.",
             )
-        require_erasable(plan, self.catalog)
+        require_erasable(plan, self.catalog, self.ops)
         erasure = DecidedErasure(
-            plan.id, self.request, plan.kind, plan.subjects, plan.digest, tuple(plan.tables), said_by, why
+            plan.id, self.request, plan.kind, plan.subjects, plan.digest, tuple(plan.tables), said_by, why, self.now
         )
         self.ops.erasures.decide(erasure, run_id)
         return erasure
 
     def _require_same(self, erasure: DecidedErasure) -> None:
-        """Require that an erasure that was decided is about these subjects, and that nobody holds its tables since."""
-        if (erasure.request, erasure.kind, erasure.digest) != (self.request, self.subjects.kind, self.digest):
-            cause = f"{self.request}: {erasure.id} was decided about other subjects, or for {erasure.request}"
-            raise BadInputError(cause, "Name the file and the request of the plan, or look at `erase plan` again.")
-        for table in erasure.tables:
-            for hold in self.ops.holds.on(table):
-                cause = f"{self.request}: {table}: {hold.words}"
-                raise BadInputError(cause, "Release the hold (lakehouse hold release) when it has ended.")
+        """Require that an erasure that was decided is about these subjects, and that nothing keeps its rows since."""
+        decided = erasure.request, erasure.kind, erasure.digest, erasure.at_once
+        if decided != (self.request, self.subjects.kind, self.digest, self.now):
+            cause = f"{self.request}: {erasure.id} was decided about other subjects, or in another way"
+            raise BadInputError(cause, "Write the command as the plan has shown it, or look at `erase plan` again.")
+        require_free(self.request, erasure.tables, self.catalog, self.ops)
+
+    def _erase_landing(self, run_id: str) -> Iterator[str]:
+        """Rewrite or delete the landing files, as the specs say; yield why one that was to be changed is kept."""
+        for spec in map(self.catalog.spec, self.tables):
+            if not isinstance(spec, BronzeSpec) or spec.reads_kafka or spec.erase.landing_files == "keep":
+                continue
+            leases = lakehouse_leases(self.ops.paths, run_id, spec.conflicts.wait_for_lease)
+            places = self.settings.landing, self.catalog.specs, self.ops.ledger, leases
+            for work in erase_landing(spec, self.subjects, *places):
+                if work.why:
+                    yield self.subjects.hide(f"{OF_LANDING}{spec.table}: {work.path}: {work.why}")
 
     def _erase_files(self) -> Findings:
-        """Delete what mentions a subject and nothing reads again, and return what is stored after that."""
-        files = list[FoundFile]()
+        """Delete what runs wrote for people and mentions a subject, and return what is stored after that."""
+        reaches, files = self.reach.values(), list[FoundFile]()
+        keys = Keys([key for each in reaches for key in (*each.keys, *each.fields)])
+        forget_in_ledger(self.subjects, FileSearch(self.subjects, keys), self.ops.paths)
         found = self.find(files)
-        deleted = {place for place in found.places if fate_of(place, self.tables) is Fate.DELETE_FILES}
+        deleted = {place for place in found.places if place.name in OWN_FILES}
         names = {place.name for place in deleted}
         for file in files:
             if file.place in names:

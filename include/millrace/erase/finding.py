@@ -32,6 +32,9 @@ from millrace.errors import MillraceError
 from millrace.paths import OWN, LakehousePaths
 from millrace.settings import Settings
 
+OF_LANDING = "landing files of "
+"""The begin of the name of a place that has the landing files of a table, which follows."""
+
 
 class Part(StrEnum):
     """Which files of a place."""
@@ -296,7 +299,7 @@ def _search_dropped(
 
 def _search_landing(spec: BronzeSpec, reach: Reach, root: str, search: _Search) -> None:
     """Search all files of a source, also those that no run has loaded."""
-    source, name = spec.landing_source, f"landing files of {spec.table}"
+    source, name = spec.landing_source, f"{OF_LANDING}{spec.table}"
     landing = landing_of(source.landing, root)
     keys = Keys({*reach.keys, *reach.fields}, anywhere=source.format == "csv")
     files = FileSearch(search.subjects, keys)

@@ -11,13 +11,15 @@ from typing import Any
 
 from millrace.catalog import Catalog
 from millrace.contracts.counted import counted, in_bytes
+from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.time_format import MINUTE
 from millrace.control.ops_tables import OpsTables
-from millrace.erase.finding import Findings, Part, Place
+from millrace.erase.finding import OF_LANDING, Findings, Part, Place
+from millrace.erase.ledger_texts import LEDGER_PLACES
 from millrace.errors import BadInputError
 
-RUN_FILES = ("reports", "driver logs", "data docs")
-"""The places of files that runs write for people, and that nothing reads again."""
+OWN_FILES = ("reports", "driver logs", "data docs", "state")
+"""The places of files that runs write for people, or can compute again."""
 
 
 class Fate(StrEnum):
@@ -27,11 +29,16 @@ class Fate(StrEnum):
     FOLLOW = "its rows follow by a run"
     EXPIRE = "VACUUM deletes it later"
     DELETE_FILES = "these files are deleted"
+    REWRITE_FILES = "their records are taken out of these files"
+    HIDE = "the keys are taken out"
     PERSON = "left for you"
 
 
 _DECIDED = (Fate.DELETE_ROWS, Fate.FOLLOW, Fate.PERSON)
 """What happens to rows; the files of older versions and of runs come and go, and have always the same fate."""
+
+
+_OF_POLICY = {"keep": Fate.PERSON, "rewrite": Fate.REWRITE_FILES, "delete": Fate.DELETE_FILES}
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,11 @@ class PlannedPlace:
 
     place: Place
     fate: Fate
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the id of a plan stands for it."""
+        return self.fate in _DECIDED or self.place.name.startswith(OF_LANDING)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ class ErasurePlan:
         places = sorted(
             (each.place.name, each.place.part, each.fate, each.place.rows, each.place.mentions)
             for each in self.places
-            if each.fate in _DECIDED
+            if each.is_decided
         )
         facts = [self.kind, self.request, self.digest, self.tables, places, self.holds, self.not_covered, self.now]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
@@ -104,6 +116,7 @@ def plan_erasure(
     tables: Mapping[str, tuple[str, ...]],
     request: str,
     digest: str,
+    catalog: Catalog,
     ops: OpsTables,
     *,
     now: bool = False,
@@ -115,6 +128,7 @@ def plan_erasure(
         tables: the tables that it changes, sources first -> their columns of keys.
         request: the name of the request elsewhere.
         digest: a keyed digest of the keys.
+        catalog: the specs.
         ops: the ledger.
         now: whether older versions are deleted at once.
     """
@@ -124,7 +138,7 @@ def plan_erasure(
         subjects=findings.subjects,
         digest=digest,
         tables=tables,
-        places=tuple(PlannedPlace(place, fate_of(place, tables)) for place in findings.places),
+        places=tuple(PlannedPlace(place, fate_of(place, tables, catalog)) for place in findings.places),
         holds=tuple(f"{table}: {hold.words}" for table in tables for hold in ops.holds.on(table)),
         not_covered=findings.not_covered,
         unread=findings.unread,
@@ -133,8 +147,11 @@ def plan_erasure(
     )
 
 
-def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]]) -> Fate:
+def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]], catalog: Catalog) -> Fate:
     """Return what an erasure does with a place; `tables` has the tables that it changes, with their columns of keys."""
+    spec = catalog.specs.get(place.name.removeprefix(OF_LANDING))
+    if place.name.startswith(OF_LANDING) and isinstance(spec, BronzeSpec):
+        return _OF_POLICY[spec.erase.landing_files]
     if place.part in (Part.OLDER, Part.LOG):
         return Fate.EXPIRE
     if place.part is Part.NEWEST:
@@ -146,24 +163,41 @@ def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]]) -> Fate:
         if not place.rows:
             return Fate.PERSON
         return Fate.DELETE_ROWS if tables[table] else Fate.FOLLOW
-    return Fate.DELETE_FILES if place.name in RUN_FILES else Fate.PERSON
+    if place.name in LEDGER_PLACES:
+        return Fate.HIDE
+    return Fate.DELETE_FILES if place.name in OWN_FILES else Fate.PERSON
 
 
-def require_erasable(plan: ErasurePlan, catalog: Catalog) -> None:
+def require_erasable(plan: ErasurePlan, catalog: Catalog, ops: OpsTables) -> None:
     """Require that nothing forbids an erasure.
 
     Raises:
-        BadInputError: a table that it reaches is held, or has streams of its own; or a spec is wrong.
+        BadInputError: as `require_free`; or none of its tables was built; or a spec is wrong.
     """
-    if plan.holds:
-        raise BadInputError(
-            f"{plan.request}: {plan.holds[0]}", "Release the hold (lakehouse hold release) when it has ended."
-        )
+    require_free(plan.request, plan.tables, catalog, ops)
     if not plan.tables:
         raise BadInputError(f"{plan.request}: none of the tables with keys of {plan.kind} was built", "Run them first.")
     for table, invalid in catalog.invalid.items():
         cause = f"{plan.request}: the spec of {table} is wrong, so that nobody knows which of its columns hold keys"
         raise BadInputError(cause, f"Correct it first: {invalid.cause}")
+
+
+def require_free(request: str, tables: Iterable[str], catalog: Catalog, ops: OpsTables) -> None:
+    """Require that nothing keeps the rows of some tables, or would bring them back.
+
+    Raises:
+        BadInputError: a table is held, or is being rebuilt.
+    """
+    for table in tables:
+        for hold in ops.holds.on(table):
+            way_out = "Release the hold (lakehouse hold release) when it has ended."
+            raise BadInputError(f"{request}: {table}: {hold.words}", way_out)
+    for rebuild in ops.rebuilds.active(catalog.specs):
+        for table in set(rebuild.tables) & {*tables}:
+            raise BadInputError(
+                f"{request}: a rebuild of {table} is in progress, which may have read what is to be erased",
+                f"Finish it: lakehouse rebuild {rebuild.table}. Or give it up, with --cancel.",
+            )
 
 
 def plan_lines(plan: ErasurePlan) -> Iterator[str]:
@@ -175,7 +209,7 @@ def plan_lines(plan: ErasurePlan) -> Iterator[str]:
 def decision_lines(plan: ErasurePlan) -> Iterator[str]:
     """Yield what its id stands for in words, which changes only if the id does."""
     yield f"{plan.request}: {counted(plan.subjects, plan.kind)} would be erased"
-    yield from _lines(plan, [each for each in plan.places if each.fate in _DECIDED])
+    yield from _lines(plan, [each for each in plan.places if each.is_decided])
     when = "at once: nobody can read or restore them" if plan.now else "when VACUUM may delete them"
     yield f"Older versions go {when}"
     yield "Reports, driver logs and Data Docs that mention one of them are deleted"
@@ -192,7 +226,7 @@ def _lines(plan: ErasurePlan, places: Iterable[PlannedPlace]) -> Iterator[str]:
             counted(place.rows, "row") if place.rows else "",
             counted(place.mentions, "mention") if place.mentions else "",
         ]
-        files = "" if each.fate in _DECIDED else f"{counted(place.files, 'file')} ({in_bytes(place.size)})"
+        files = "" if each.is_decided else f"{counted(place.files, 'file')} ({in_bytes(place.size)})"
         is_now = plan.now and each.fate is Fate.EXPIRE
         due = f", from {place.due:{MINUTE}} on" if place.due and not is_now else ""
         shown = ", ".join(filter(None, (*found, files)))

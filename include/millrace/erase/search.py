@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import html
+import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -180,6 +181,14 @@ class FileSearch:
             rows += int(is_row.sum())
             mentions += int((is_named & ~is_row).sum())
         return Found(rows, mentions)
+
+    def is_of_subject(self, record: str) -> bool:
+        """Whether a record as JSON has the key of a subject in a field of keys."""
+        try:
+            values = _values_of(json.loads(record), "")
+            return any(path in self._keys and self._is_key(value) for path, value in values)
+        except ValueError:
+            return False
 
     def in_rows(self, batch: pa.RecordBatch) -> tuple[Mask, Mask]:
         """Return for each row whether its key is that of a subject, and whether a value of it names one."""

@@ -45,7 +45,7 @@ class ErasureApprovalOperator(SecondPersonApprovalOperator):
         try:
             asked = _asked(context)
             plan = asked.plan()
-            require_erasable(plan, asked.catalog)
+            require_erasable(plan, asked.catalog, asked.ops)
         except (SpecError, BadInputError) as error:
             raise AirflowFailException(str(error)) from None
         return _question(context, plan)
@@ -78,7 +78,7 @@ class SubjectErasureOperator(SparkJobOperator):
 
     def _erase(self, context: Context) -> Any:
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from millrace.erase.certificates import Erased, state_of
+        from millrace.erase.certificates import Erased
 
         try:
             asked = _asked(context)
@@ -99,9 +99,11 @@ class SubjectErasureOperator(SparkJobOperator):
         except (SpecError, BadInputError) as error:
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
-        for place in left.places:
+        for place in left.findings.places:
             self.log.info("left: %s, %s: %s rows, %s mentions", place.name, place.part, place.rows, place.mentions)
-        if state_of(left) is Erased.STORED:
+        for line in left.kept:
+            self.log.warning("%s", line)
+        if left.state is Erased.STORED:
             raise AirflowFailException(
                 f"{asked.request}: the rows are erased, and the log of this task names what is left for a person.\n"
                 "See to it, then certify it: lakehouse erase prove."

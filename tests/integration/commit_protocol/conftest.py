@@ -19,14 +19,6 @@ CLASSIC_MASTER = "local[2]"
 
 
 @pytest.fixture(scope="session")
-def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
-    """Runs job drivers and commands against the server."""
-    log = tmp_path_factory.mktemp("drivers") / "driver.log"
-    with Drivers({**clean_environment(), **server.client_env()}, log) as drivers:
-        yield drivers
-
-
-@pytest.fixture(scope="session")
 def pair(
     drivers: Drivers, server: SparkServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Drivers, Drivers]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -15,18 +16,22 @@ import pytest
 
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import Job
-from millrace.contracts.job.requests import ErasureRequest
+from millrace.contracts.job.requests import ErasureRequest, RowFilter
 from millrace.control.log.delta_log import latest_version
 from millrace.control.ops_tables import OpsTables
 from millrace.erase.certificates import Erased, state_of
-from millrace.erase.erasing import Erasure
-from millrace.erase.finding import Findings, Part
+from millrace.erase.erasing import Erasure, Left
+from millrace.erase.finding import Part
+from millrace.erase.older_versions import delete_older_versions
 from millrace.erase.subjects import Subjects
 from millrace.errors import ExitCode, RepairError
 from millrace.repair.restoring import asked_restore
 from millrace.settings import Settings
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
+from tests.support.killed_drivers.batches import assert_killed
+from tests.support.killed_drivers.drivers import Drivers
+from tests.support.killed_drivers.steps import Step
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import file_contents
 
 BRONZE, ORDERS, BUYERS = "bronze.orders", "silver.orders", "silver.buyers"
@@ -39,7 +44,12 @@ def specs() -> Iterator[dict[str, Any]]:
     """Orders in bronze; the last state of each, all states of each buyer, figures by buyer and by day."""
     buyer = {"type": "string"}
     bronze, silver, days = bronze_document(), silver_document(apply_as_deletes="amount = 0"), gold_document()
-    yield {**bronze, "columns": {**bronze["columns"], "buyer": buyer}, "subject_keys": {"buyer": "customer"}}
+    yield {
+        **bronze,
+        "columns": {**bronze["columns"], "buyer": buyer},
+        "subject_keys": {"buyer": "customer"},
+        "erase": {"landing_files": "rewrite"},
+    }
     silver["columns"]["buyer"] = buyer
     yield {**silver, "expectations": [AT_LEAST_0]}
     history = {"stored_as_scd_type": 2, "except_column_list": ["event_at", "event_seq"], "keys": ["buyer"]}
@@ -82,13 +92,19 @@ def erasure(shop: Lakehouse, people: Iterable[str], *, now: bool = False) -> Era
     return Erasure(Subjects("customer", tuple(people)), "DSR-1", catalog, settings, OpsTables(settings.paths), now)
 
 
-def erase(shop: Lakehouse, asked: Erasure, plan: str) -> Findings:
-    """Erase people as the command does."""
+class KilledError(Exception):
+    """The driver of an erasure was killed."""
+
+
+def erase(shop: Lakehouse, asked: Erasure, plan: str, drivers: Drivers | None = None) -> Left:
+    """Erase people as the command does; if there are drivers, by one that is killed after its first commit."""
 
     def erase_rows(request: ErasureRequest) -> None:
-        file = request.save(shop.folder / "reports" / "erasure.json")
+        if drivers:
+            assert_killed(drivers.run(shop, BRONZE, dies=Step.COMMIT, job=Job.SUBJECT_ERASURE, request=request))
+            raise KilledError
+        file = request.save(shop.folder / "reports" / "request.json")
         report = shop.run(BRONZE, job=Job.SUBJECT_ERASURE, request=file)
-        file.unlink()
         assert report.exit_code is ExitCode.OK, report.message
 
     return asked.execute(plan, "ann", "asked for it", "cli", erase_rows)
@@ -123,24 +139,26 @@ def naming(shop: Lakehouse, people: Iterable[str]) -> list[str]:
     return [name for name, content in contents.items() if any(key in content + decoded.get(name, b"") for key in keys)]
 
 
-def test_people_are_erased_from_all_versions_of_all_tables_and_others_keep_all(shop: Lakehouse, chance: Random) -> None:
-    gone = sorted(chance.sample(PEOPLE, 2))
-    shop.run_well(2, *TABLES[1:])
-    before, ops = rows_of_others(shop, gone), OpsTables(shop.paths)
-    refused = [row["row_id"] for row in shop.quarantine(ORDERS) if not any(each in row["record"] for each in gone)]
-    asked = erasure(shop, gone)
+def test_people_are_erased_from_all_versions_of_all_tables_and_others_keep_all(
+    shop: Lakehouse, drivers: Drivers, chance: Random, tmp_path: Path
+) -> None:
+    refused = {row.id: json.loads(row.record)["buyer"] for row in shop.waiting(ORDERS)}
+    replayed, person = next(iter(refused.items()))
+    shop.replay(ORDERS, rows=RowFilter(ids=(replayed,)), assign={"amount": "abs(amount)"})
+    gone = {person, chance.choice([other for other in PEOPLE if other != person])}
+    asked, ops = erasure(shop, sorted(gone)), OpsTables(shop.paths)
     plan = asked.plan().id
+    others = copy_lakehouse(shop, tmp_path / "others")
+    with pytest.raises(KilledError):
+        erase(shop, asked, plan, drivers)
 
     left = erase(shop, asked, plan)
 
-    of_tables = [place for place in left.places if not place.name.startswith("landing")]
-    assert {place.part for place in of_tables} <= {Part.OLDER, Part.LOG}, of_tables
-    assert rows_of_others(shop, gone) == before == rows_of_others(shop, ())
-    assert [row["row_id"] for row in shop.quarantine(ORDERS)] == refused
-    assert shop.rows(DAYS, "day", "orders", "revenue") == days(shop)
+    assert {place.part for place in left.findings.places} == {Part.OLDER, Part.LOG}
+    assert left.state is Erased.NEWEST
+    assert_nothing_else_is_gone(shop, others, gone, 2)
     versions = {table: latest_version(shop.paths.table(table)) for table in TABLES}
     assert {table: ops.erasures.in_table(table)[0].version for table in TABLES} == versions
-    assert ops.erasures.is_done(plan)
     erase(shop, asked, plan)
     assert versions == {table: latest_version(shop.paths.table(table)) for table in TABLES}, "it was done already"
     for table in (ORDERS, TOTALS):
@@ -148,11 +166,24 @@ def test_people_are_erased_from_all_versions_of_all_tables_and_others_keep_all(s
         with pytest.raises(RepairError, match="before the erasure DSR-1, and would bring back"):
             target.plan(asked.catalog, ops)
 
-    at_once = erasure(shop, gone, now=True)
-    erase(shop, at_once, at_once.plan().id)
+    late = [order(f"{each}-9", 7, of_day=3, buyer=each) for each in PEOPLE]
+    for lakehouse in (shop, others):
+        lakehouse.deliver(3, "late.json", [event for event in late if lakehouse is shop or event["buyer"] not in gone])
+    shop.run_well(3, *TABLES)
 
+    assert_nothing_else_is_gone(shop, others, gone, 3)
+    for table in TABLES:
+        [erased] = ops.erasures.in_table(table)
+        delete_older_versions(asked.catalog.spec(table), erased, asked.catalog, ops, "cli")
     assert naming(shop, gone) == []
-    assert rows_of_others(shop, ()) == before
-    for file in (shop.folder / "landing").rglob("*.json"):
-        file.unlink()
+    (shop.folder / "landing/orders/date=2013-01-03/late.json").unlink()
     assert state_of(asked.find()) is Erased.EVERYWHERE
+
+
+def assert_nothing_else_is_gone(shop: Lakehouse, others: Lakehouse, gone: set[str], number: int) -> None:
+    """Compare the rows with those of a lakehouse in which nobody was erased, after its runs of a day."""
+    others.run_well(number, *TABLES)
+    assert rows_of_others(shop, ()) == rows_of_others(others, gone)
+    assert shop.rows(DAYS, "day", "orders", "revenue") == days(shop)
+    kept = [row["received"] for row in others.quarantine(ORDERS) if not any(each in row["record"] for each in gone)]
+    assert sorted(row["received"] for row in shop.quarantine(ORDERS)) == sorted(kept)

@@ -17,7 +17,7 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.requests import ErasureRequest
 from millrace.control.ops_tables import OpsTables
-from millrace.erase.certificates import Erased, state_of
+from millrace.erase.certificates import Erased
 from millrace.erase.erasing import Erasure
 from millrace.erase.plan import plan_lines
 from millrace.erase.status import erasure_states, state_lines
@@ -63,11 +63,11 @@ def run_erasure(
             raise MillraceError(f"{request}: the rows are not all erased", "The same command goes on where this ended.")
 
     left = asked.execute(plan_id, person, why, new_run_id(datetime.now(UTC)), erase_rows)
-    show(found_view(left))
-    if state_of(left) is Erased.STORED:
+    show(found_view(left.findings), *left.kept)
+    if left.state is Erased.STORED:
         show_problem("This is left: what only a person can judge. `lakehouse erase prove` certifies when it is gone.")
         return ExitCode.FAILED
-    show(f"{request}: {state_of(left)}. `lakehouse erase status` says when older versions go.")
+    show(f"{request}: {left.state}. `lakehouse erase status` says when older versions go.")
     return ExitCode.OK
 
 

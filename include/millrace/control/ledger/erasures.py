@@ -29,6 +29,7 @@ ERASURES = pa.schema(
         ("subjects", pa.int64()),
         ("digest", pa.string()),
         ("tables", pa.string()),
+        ("at_once", pa.bool_()),
         ("table_id", pa.string()),
         ("version", pa.int64()),
         ("rows", pa.int64()),
@@ -65,6 +66,7 @@ class DecidedErasure:
         tables: the tables whose rows it deletes, sources first.
         said_by: the person.
         why: the reason, in the words of the person.
+        at_once: whether older versions are deleted at once, and not when VACUUM may delete them.
         decided_at: when; None if it is decided now.
     """
 
@@ -76,6 +78,7 @@ class DecidedErasure:
     tables: tuple[str, ...]
     said_by: str
     why: str
+    at_once: bool = False
     decided_at: datetime | None = None
 
 
@@ -121,6 +124,7 @@ class Erasures:
             "subjects": erasure.subjects,
             "digest": erasure.digest,
             "tables": ",".join(erasure.tables),
+            "at_once": erasure.at_once,
             "run_id": run_id,
             "said_by": erasure.said_by,
             "why": erasure.why,
@@ -159,6 +163,7 @@ class Erasures:
                 tables=tuple(filter(None, row["tables"].split(","))),
                 said_by=row["said_by"],
                 why=row["why"],
+                at_once=bool(row["at_once"]),
                 decided_at=row["recorded_at"],
             )
             for row in self._of(WHOLE, ErasureEvent.DECIDED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
@@ -166,6 +166,22 @@ class OpsTable:
         current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
         self._log.replace([*small, *outdated], current.sort_by(RECORDED_IN))
         return True
+
+    def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Replace the events about `table` by what `change` makes of them, and delete the files that had them before.
+
+        It changes texts only: their number, their order, and by what they are found stay. A reader that is about to
+        read one of these files fails, and gets the new ones when it tries again.
+        """
+        is_changed = True
+        while is_changed:  # until no other process has compacted files with earlier texts in between
+            is_changed = False
+            for file in self._files(table):
+                before = pa.Table.from_batches(list(read_events(file.path, self._schema, table)), self._schema)
+                if not (after := change(before)).equals(before):
+                    self._log.replace([file], after)
+                    is_changed = True
+        self._log.clean_up(timedelta(0))
 
     def _maintain(self, version: int) -> None:
         """After some commits, compact files, delete those replaced long enough ago, and write a checkpoint."""

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from millrace.errors import ExitCode
+from millrace.catalog import load_catalog
+from millrace.clock import utc_now
+from millrace.contracts.job.requests import ErasureRequest
+from millrace.control.ops_tables import OpsTables
+from millrace.erase.erasing import Erasure
+from millrace.erase.status import erasure_states, state_lines
+from millrace.erase.subjects import Subjects
+from millrace.errors import BadInputError, ExitCode, NotReadyError
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
@@ -90,7 +97,11 @@ def test_an_erasure_is_refused_under_a_hold_with_who_and_when(lakehouse: Lakehou
     assert ("gold.revenue_daily: " in hold, "for case-17: court order" in hold) == (True, True)
     refused = run(lakehouse, keys, plan["id"])
     assert (refused.exit_code, "case-17: court order" in refused.output) == (ExitCode.BAD_INPUT, True)
-    for request, why, cause in (("", "asked", "--request is empty"), ("of C-17", "asked", "has a key of a subject")):
+    for request, why, cause in (
+        ("", "asked", "--request is empty"),
+        ("of C-17", "asked", "has a key of a subject"),
+        ("DSR-1", "C-17 asked", "the reason has a key"),
+    ):
         answer = lakehouse(
             "erase", "run", "customer", "--subjects", keys, "--request", request, "--execute", "x", "--why", why
         )
@@ -101,3 +112,26 @@ def run(lakehouse: Lakehouse, keys: str, plan_id: str) -> Any:
     """Run an erasure by the id of its plan."""
     words = ("--request", "DSR-1", "--execute", plan_id, "--why", "asked for it")
     return lakehouse("erase", "run", "customer", "--subjects", keys, *words)
+
+
+def test_a_decision_holds_for_its_subjects_and_its_time_alone(shop: Settings) -> None:
+    def asked(key: str, **more: Any) -> Erasure:
+        return Erasure(
+            Subjects("customer", (key,)), "DSR-1", load_catalog(shop.tables), shop, OpsTables(shop.paths), **more
+        )
+
+    def dies(request: ErasureRequest) -> None:
+        raise NotReadyError(f"{len(request.keys)} key")
+
+    first = asked(SUBJECT)
+    plan = first.plan().id
+    with pytest.raises(NotReadyError, match="1 key"):
+        first.execute(plan, "ann", "asked for it", "cli", dies)
+    for other in (asked("C-18"), asked(SUBJECT, now=True)):
+        with pytest.raises(BadInputError, match="was decided about other subjects, or in another way"):
+            other.execute(plan, "ann", "asked for it", "cli", dies)
+    with pytest.raises(NotReadyError, match="1 key"):
+        asked(SUBJECT).execute(plan, "ann", "asked for it", "cli", dies)
+    [status] = erasure_states(load_catalog(shop.tables), OpsTables(shop.paths), utc_now())
+    assert (status.is_done, [table.version for table in status.tables]) == (False, [None] * 3)
+    assert next(iter(state_lines(status))).endswith("interrupted; the same command goes on")

@@ -15,6 +15,8 @@ from embedded.servers.s3 import Bucket
 from millrace.contracts.lake_path import S3Path
 from millrace.control.changes.table_properties import LOG_CLEANING
 from millrace.control.gates.gates import Gates
+from millrace.control.ledger.erasures import ErasedTable
+from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import commit_versions
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.health import StorageState, TableHealth, table_health
@@ -110,6 +112,20 @@ def test_a_table_with_new_commits_is_left_to_delta_until_many_lie_above_the_chec
     age(path, upto=LOADS)
     log = log_of(ops)
     assert (log.expired_commits, log.is_quiet, log.needs_cleaning, log.needs_checkpoint) == (LOADS, False, False, False)
+
+
+def test_expired_commits_that_say_of_erased_rows_do_not_wait_for_more(ops: OpsTables, path: Path) -> None:
+    write_checkpoint(path)
+    version = append(path)
+    age(path, upto=LOADS)
+    judge(Path(str(ops.paths.root)), BRONZE, version)
+    assert not log_of(ops).needs_cleaning
+    erased = ErasedTable("3f9c", "DSR-1", BRONZE.table, table_id(path), LOADS, 1, due=datetime.now(UTC))
+    ops.erasures.record_table(erased, "cli")
+    assert log_of(ops).needs_cleaning
+    clean_log(path, log_of(ops))
+    assert names(path)[1:3] == commit_names(LOADS, version)
+    assert not log_of(ops).needs_cleaning
 
 
 def test_many_commits_need_a_checkpoint_and_are_cleaned_though_others_follow(tmp_path: Path) -> None:
