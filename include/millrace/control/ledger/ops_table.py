@@ -176,7 +176,7 @@ class OpsTable:
         is_changed = True
         while is_changed:  # until no other process has compacted files with earlier texts in between
             is_changed = False
-            for file in self._files(table):
+            for file in self._log.files_about(table):
                 before = pa.Table.from_batches(list(read_events(file.path, self._schema, table)), self._schema)
                 if not (after := change(before)).equals(before):
                     self._log.replace([file], after)
