@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
@@ -194,17 +195,22 @@ class Stripping:
     def _strip_parquet(self, stored: BinaryIO, target: BinaryIO) -> int:
         content = parquet_file(stored)
         file, leaves = content.file, leaves_of(content.file)
-        if content.unread or content.variants or any(leaf.physical_type == "INT96" for leaf in leaves):
+        old_times = [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
+        if content.unread or content.variants or not set(old_times) <= set(file.schema_arrow.names):
             raise NotExactError("a Parquet file with columns of a type that is not written again")
+        # Arrow reads these times as nanoseconds, unless the reader of landing files wants microseconds.
+        whole = pq.ParquetFile(stored) if old_times else file
         metadata, removed = file.metadata, 0
         options: dict[str, Any] = {
             "version": metadata.format_version,
             "compression": {leaf.path: _codec(metadata, number) for number, leaf in enumerate(leaves)},
             "store_schema": _ARROW in (metadata.metadata or {}),
+            "use_deprecated_int96_timestamps": bool(old_times),
         }
-        with pq.ParquetWriter(target, file.schema_arrow, **options) as writer:
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group)
+        with pq.ParquetWriter(target, whole.schema_arrow, **options) as writer:
+            for group in range(whole.num_row_groups):
+                rows = whole.read_row_group(group)
+                _require_times(rows, file.read_row_group(group, columns=old_times), old_times)
                 erased = [self._is_erased(record) for record in _records(rows, self._places, self._same)]
                 removed += sum(erased)
                 if not all(erased):
@@ -214,6 +220,17 @@ class Stripping:
         if not written.schema.equals(file.schema) or _notes(written.metadata) != _notes(metadata):
             raise NotExactError("a Parquet file with columns, or notes, that would not stay as they are")
         return removed
+
+
+def _require_times(nanoseconds: pa.Table, microseconds: pa.Table, names: Iterable[str]) -> None:
+    """Require that times are within the years 1677 to 2262, beyond which nanoseconds begin again.
+
+    Raises:
+        NotExactError: they are not, or have fractions of a microsecond before 1970.
+    """
+    for name in names:
+        if not pc.cast(nanoseconds[name], microseconds[name].type, safe=False).equals(microseconds[name]):
+            raise NotExactError(f"a Parquet file with times in {name}, of the old type INT96, that Arrow cannot keep")
 
 
 _ARROW = b"ARROW:schema"

@@ -118,12 +118,24 @@ def test_a_parquet_file_keeps_its_types_codecs_notes_and_other_rows() -> None:
     assert codecs[0] == codecs[1] == ["GZIP", "UNCOMPRESSED", "ZSTD"]
 
 
-def test_what_cannot_be_written_again_exactly_is_refused() -> None:
+def old_times(*times: int) -> bytes:
+    """Return a Parquet file with times in microseconds, of the old type INT96; the first row is of a subject."""
     stored = io.BytesIO()
-    times = pa.table({"number": [17], "t": pa.array([1], pa.timestamp("ns"))})
-    pq.write_table(times, stored, use_deprecated_int96_timestamps=True)
-    with pytest.raises(NotExactError, match="type"):
-        stripped(stripping("parquet"), stored.getvalue())
+    rows = pa.table({"number": range(17, 17 + len(times)), "t": pa.array(times, pa.timestamp("us"))})
+    pq.write_table(rows, stored, use_deprecated_int96_timestamps=True, store_schema=False)
+    return stored.getvalue()
+
+
+def test_a_parquet_file_keeps_times_of_the_old_type() -> None:
+    new, removed = stripped(stripping("parquet"), old_times(0, -2_208_970_799_999_993))
+    written = pq.ParquetFile(io.BytesIO(new))
+    assert (removed, written.schema.column(1).physical_type) == (1, "INT96")
+    assert written.read()["t"].cast(pa.int64()).to_pylist() == [-2_208_970_799_999_993_000]
+
+
+def test_what_cannot_be_written_again_exactly_is_refused() -> None:
+    with pytest.raises(NotExactError, match="times in t"):
+        stripped(stripping("parquet"), old_times(0, 32_503_680_000_000_000))
     with pytest.raises(NotExactError, match="UTF-16"):
         stripped(stripping("csv", encoding="UTF-16"), json.dumps("").encode("UTF-16"))
     with pytest.raises(NotExactError, match="Avro"):
