@@ -20,11 +20,12 @@ from millrace.contracts.time_format import MINUTE
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.stored_tables import is_table
+from millrace.control.log.version_files import LOG
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.folders import delete_folder, move_folder
 from millrace.control.storage.objects_on_s3 import object_store
-from millrace.control.storage.stored_files import delete_files, files_below, folders_in, is_file, read_bytes
-from millrace.errors import LeaseLostError, RepairError, first_line
+from millrace.control.storage.stored_files import delete_files, files_below, folders_in, is_file, names_in, read_bytes
+from millrace.errors import LeaseLostError, RepairError, TornLogError, first_line
 from millrace.paths import LakehousePaths
 
 _RECORD = "dropped.json"
@@ -91,7 +92,12 @@ class DroppedTable:
         ]
 
     def drop(self) -> None:
-        """Move the table out of the way, or go on with it; the caller holds its lease."""
+        """Move the table out of the way, or go on with it; the caller holds its lease.
+
+        Raises:
+            RepairError: another table stands there by now.
+        """
+        self._require_no_other()
         object_store(self.folder).put_if_absent(_RECORD, self.record.model_dump_json(indent=1).encode())
         for here, there in reversed(self._moves):
             move_folder(here, there)
@@ -102,9 +108,8 @@ class DroppedTable:
         Raises:
             RepairError: it is being deleted, or something else stands there.
         """
+        self._require_no_other()
         table, (path, dropped) = self.record.table, self._moves[-1]
-        if is_table(path) and table_id(path) != self.record.table_id:
-            raise RepairError(f"{table}: another table stands there by now", f"Drop it first, or read {dropped}.")
         if not is_table(path) and not is_table(dropped):
             raise RepairError(f"{table}: the dropped table is being deleted", "Its next run builds a new one.")
         for here, there in self._moves:
@@ -115,6 +120,15 @@ class DroppedTable:
             move_folder(there, here)
         delete_files(self.folder, [_RECORD])
         delete_folder(self.folder)
+
+    def _require_no_other(self) -> None:
+        here, there = self._moves[-1]
+        try:
+            is_other = is_table(here) and table_id(here) != self.record.table_id
+        except TornLogError:  # in a bucket, an interrupted move leaves a part of the log, which is all there as well
+            is_other = not {*names_in(here / LOG)} <= {*names_in(there / LOG)}
+        if is_other:
+            raise RepairError(f"{self.record.table}: another table stands there by now", f"The dropped one is {there}.")
 
     def delete(self) -> None:
         """Delete it for good; the record goes last."""

@@ -24,7 +24,7 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import dropped as dropped_module
 from millrace.control.repair.dropped import delete_expired, dropped_tables
 from millrace.control.storage import folders
-from millrace.control.storage.stored_files import files_below, read_bytes
+from millrace.control.storage.stored_files import delete_files, files_below, read_bytes
 from millrace.errors import ExitCode, RepairError, UnknownNameError
 from millrace.paths import LakehousePaths
 from millrace.reading.certified import certified
@@ -60,9 +60,10 @@ def leases(ops: OpsTables) -> Leases:
     return lakehouse_leases(ops.paths, "test", timedelta(seconds=5))
 
 
-def drop_it(ops: OpsTables, table: str = OLD.table) -> None:
-    decided = Repair(id=plan_drop(table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
-    drop(table, decided, "drop", EMPTY, ops, leases(ops))
+def drop_it(ops: OpsTables) -> Repair:
+    decided = Repair(id=plan_drop(OLD.table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
+    drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+    return decided
 
 
 def test_a_dropped_table_comes_back_exactly_as_it_was(lakehouse: Lakehouse, settings: Settings, old: Path) -> None:
@@ -121,9 +122,11 @@ def test_a_table_that_something_needs_is_not_dropped(lakehouse: Lakehouse, setti
 
 def test_another_table_of_that_name_stays(settings: Settings, old: Path) -> None:
     ops = OpsTables(settings.paths)
-    drop_it(ops)
+    decided = drop_it(ops)
     create_table(old)
     before = stored(settings)
+    with pytest.raises(RepairError, match="another table stands there"):
+        drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
     with pytest.raises(RepairError, match="another table stands there"):
         undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
     assert stored(settings) == before
@@ -210,6 +213,8 @@ def test_a_table_in_a_bucket_is_moved_file_by_file_and_an_interrupted_move_goes_
         with pytest.raises(KeyboardInterrupt):
             drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
     assert contents() == before
+    first, *_ = sorted(name for name in before if name.startswith("_delta_log"))
+    delete_files(path, [first])  # as if it had been interrupted a moment later
     drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
     assert contents() == {}
     undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
