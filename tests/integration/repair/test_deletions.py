@@ -35,6 +35,8 @@ FILES = {
 }
 """Days: the second changes, deletes and adds keys, and has a refused row; the third changes a key once more."""
 
+AMOUNTS = "amount IN (10, 0, 4, -3, -5, 100)"
+
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
@@ -89,7 +91,8 @@ def dying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.slow
 def test_silver_and_gold_follow_a_deletion_in_bronze_as_a_rebuild_does(shop: Lakehouse) -> None:
-    delete(shop, BRONZE, "amount IN (10, 0, 4, -3, -5, 100)")
+    before = latest_version(shop.paths.table(BRONZE))
+    delete(shop, BRONZE, AMOUNTS)
     assert shop.run(BRONZE, job=Job.QUALITY_GATE).certified_version == latest_version(shop.paths.table(BRONZE))
     shop.run_well(3, SILVER, GOLD)
     followed = content(shop)
@@ -97,6 +100,13 @@ def test_silver_and_gold_follow_a_deletion_in_bronze_as_a_rebuild_does(shop: Lak
     assert followed["deleted"] == []
     assert len(shop.waiting(SILVER)) == 1, "the refused rows that were deleted do not wait any more"
     assert shop.run(BRONZE, 3).outcome is Outcome.NO_OP, "no file is loaded again"
+    assert shop.rebuild(SILVER, downstream=True).outcome is Outcome.COMMITTED
+    assert content(shop) == followed
+    back = {"where": AMOUNTS, "source": f"{BRONZE}@{before}"}
+    shop.repair(BRONZE, plan=shop.repair(BRONZE, **back).details["id"], **back)
+    shop.run_well(3, SILVER, GOLD)
+    followed = content(shop)
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 100), ("o4", 4), ("o6", 6)], "the rows came back"
     assert shop.rebuild(SILVER, downstream=True).outcome is Outcome.COMMITTED
     assert content(shop) == followed
 
