@@ -32,7 +32,7 @@ from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import file_contents
+from tests.support.ledger.delta_tables import commit_file, file_contents
 
 BRONZE, ORDERS, BUYERS = "bronze.orders", "silver.orders", "silver.buyers"
 TOTALS, DAYS = "gold.totals", "gold.revenue_daily"
@@ -106,6 +106,7 @@ def erase(shop: Lakehouse, asked: Erasure, plan: str, drivers: Drivers | None = 
         file = request.save(shop.folder / "reports" / "request.json")
         report = shop.run(BRONZE, job=Job.SUBJECT_ERASURE, request=file)
         assert report.exit_code is ExitCode.OK, report.message
+        assert not any(key in report.model_dump_json() for key in request.keys)
 
     return asked.execute(plan, "ann", "asked for it", "cli", erase_rows)
 
@@ -159,6 +160,8 @@ def test_people_are_erased_from_all_versions_of_all_tables_and_others_keep_all(
     assert_nothing_else_is_gone(shop, others, gone, 2)
     versions = {table: latest_version(shop.paths.table(table)) for table in TABLES}
     assert {table: ops.erasures.in_table(table)[0].version for table in TABLES} == versions
+    commits = [commit_file(Path(str(shop.paths.table(table))), version) for table, version in versions.items()]
+    assert not any(key in commit.read_text() for commit in commits for key in gone), "its condition has no key"
     erase(shop, asked, plan)
     assert versions == {table: latest_version(shop.paths.table(table)) for table in TABLES}, "it was done already"
     for table in (ORDERS, TOTALS):
