@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from shlex import quote
 from typing import Any
 
 from millrace.catalog import Catalog
@@ -70,6 +71,7 @@ class ErasurePlan:
         unread: what should have been searched, and could not be.
         versions: table, or what is beside it -> its newest version.
         now: whether older versions are deleted at once, and not when VACUUM may delete them.
+        earlier: how many erasures of these subjects were done for the request: what came since is erased anew.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class ErasurePlan:
     unread: tuple[str, ...]
     versions: Mapping[str, int]
     now: bool = False
+    earlier: int = 0
 
     @property
     def id(self) -> str:
@@ -96,14 +99,16 @@ class ErasurePlan:
             for each in self.places
             if each.is_decided
         )
-        facts = [self.kind, self.request, self.digest, self.tables, places, self.holds, self.not_covered, self.now]
+        asked = self.kind, self.request, self.digest, self.now, self.earlier
+        facts = [asked, self.tables, places, self.holds, self.not_covered]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
     def command(self) -> str:
         """The command that does exactly this, without the reason."""
         more = " --now" if self.now else ""
-        return f"lakehouse erase run {self.kind} --subjects FILE --request {self.request}{more} --execute {self.id}"
+        request = quote(self.request)
+        return f"lakehouse erase run {self.kind} --subjects FILE --request {request}{more} --execute {self.id}"
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -144,6 +149,10 @@ def plan_erasure(
         unread=findings.unread,
         versions=findings.versions,
         now=now,
+        earlier=sum(
+            (each.request, each.digest) == (request, digest) and ops.erasures.is_done(each.id)
+            for each in ops.erasures.all()
+        ),
     )
 
 

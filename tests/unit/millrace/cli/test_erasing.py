@@ -135,3 +135,7 @@ def test_a_decision_holds_for_its_subjects_and_its_time_alone(shop: Settings) ->
     [status] = erasure_states(load_catalog(shop.tables), OpsTables(shop.paths), utc_now())
     assert (status.is_done, [table.version for table in status.tables]) == (False, [None] * 3)
     assert next(iter(state_lines(status))).endswith("interrupted; the same command goes on")
+    assert asked(SUBJECT).plan().id == plan, "it is not done yet"
+    asked(SUBJECT).execute(plan, "ann", "asked for it", "cli", lambda _: None)
+    again = asked(SUBJECT).plan()
+    assert (again.earlier, again.id == plan) == (1, False), "what is there now, or comes, is erased anew"
