@@ -25,9 +25,9 @@ from millrace.erase.landing import erase_landing
 from millrace.erase.ledger_texts import forget_in_ledger
 from millrace.erase.older_versions import delete_older_versions
 from millrace.erase.plan import OWN_FILES, ErasurePlan, plan_erasure, require_erasable, require_free
-from millrace.erase.reach import Reach, kinds_in, reach_of
+from millrace.erase.reach import Reach, reach_of
 from millrace.erase.search import FileSearch, Keys
-from millrace.erase.subjects import Subjects
+from millrace.erase.subjects import Subjects, kinds_in
 from millrace.erase.suppression import Suppressions
 from millrace.errors import BadInputError
 from millrace.settings import Settings

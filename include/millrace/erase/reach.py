@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from millrace.contracts.spec.duration import RETENTION, interval_of
 from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
 from millrace.control.changes.table_properties import LOG_RETENTION_KEY, STATISTICS, table_properties
+from millrace.erase.subjects import kinds_in
 from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.origins import DELIVERED, Origin, origins_of_columns
 from millrace.sql.expression import Use
@@ -32,11 +33,6 @@ class Reach:
     fields: tuple[str, ...] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
-
-
-def kinds_in(specs: Mapping[str, AnySpec]) -> list[str]:
-    """Return the kinds that the specs state."""
-    return sorted({kind for spec in specs.values() for kind in spec.subject_keys.values()})
 
 
 def reach_of(kind: str, specs: Mapping[str, AnySpec]) -> dict[str, Reach]:

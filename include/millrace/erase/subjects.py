@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from urllib.parse import quote
 
+from millrace.contracts.spec.table_spec import AnySpec
 from millrace.errors import BadInputError
 
 MOST_BYTES = 1024
@@ -56,6 +57,11 @@ class Subjects:
             words = "|".join(map(re.escape, sorted(set(forms), key=len, reverse=True)))
             text = re.sub(rf"(?<![0-9A-Za-z])(?:{words})(?![0-9A-Za-z])", HIDDEN, text)
         return text
+
+
+def kinds_in(specs: Mapping[str, AnySpec]) -> list[str]:
+    """Return the kinds that the specs state."""
+    return sorted({kind for spec in specs.values() for kind in spec.subject_keys.values()})
 
 
 def read_subjects(kind: str, content: bytes) -> Subjects:

@@ -13,7 +13,7 @@ from lakehouse_airflow.factory.forms import add_approval, approval_dag
 from lakehouse_airflow.operators.subject_erasure import ErasureApprovalOperator, SubjectErasureOperator
 from lakehouse_airflow.ui.links import ERASURE_DAG_ID
 from millrace.catalog import load_catalog
-from millrace.erase.reach import kinds_in
+from millrace.erase.subjects import kinds_in
 from millrace.settings import Settings
 
 _DOC = """Erases people, or what else `subject_keys` of the specs identify, from the newest version of every table.

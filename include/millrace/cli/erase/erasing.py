@@ -65,9 +65,7 @@ def run_erasure(
     left = asked.execute(plan_id, person, why, new_run_id(datetime.now(UTC)), erase_rows)
     show(found_view(left.findings), *left.kept)
     if left.state is Erased.STORED:
-        show_problem(
-            "This is left for you to judge. Plan again what came since. `lakehouse erase prove` certifies when it is gone."
-        )
+        show_problem("This is left for you to judge; plan again what came since. Then: `lakehouse erase prove`.")
         return ExitCode.FAILED
     show(f"{request}: {left.state}. `lakehouse erase status` says when older versions go.")
     return ExitCode.OK

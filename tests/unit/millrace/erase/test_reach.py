@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from millrace.erase.reach import Reach, kinds_in, reach_notes, reach_of
+from millrace.erase.reach import Reach, reach_notes, reach_of
+from millrace.erase.subjects import kinds_in
 from tests.support.documents.specs import bronze_document, catalog_of, gold_document, silver_document
 
 COLUMNS = {"order_id": {"type": "string"}, "day": {"type": "date"}, "buyer": {"from": "who.id", "type": "string"}}
