@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from millrace.control.landing.formats.parquet_files import parquet_file
-from millrace.erase.subjects import MOST_BYTES, Subjects, number_of, patterns_of
+from millrace.erase.subjects import MOST_BYTES, Subjects, number_in, patterns_of
 
 _STEP = 1 << 20
 _OVERLAP = 16 * MOST_BYTES
@@ -141,9 +141,9 @@ class FileSearch:
     def _is_key(self, value: object) -> bool:
         """Whether a value is the key of a subject."""
         if isinstance(value, str):
-            return value in self._subjects.values or number_of(value) in self._subjects.numbers
+            return value in self._subjects.values or number_in(value) in self._subjects.numbers
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-            return number_of(str(value)) in self._subjects.numbers
+            return number_in(str(value)) in self._subjects.numbers
         return isinstance(value, bytes) and self._is_key(value.decode(errors="replace"))
 
     def _in_text(self, text: BinaryIO, encoding: str) -> Found:

@@ -24,7 +24,7 @@ from millrace.control.landing.formats.compression import open_unpacked, packing_
 from millrace.control.landing.formats.csv_files import csv_dialect
 from millrace.control.landing.formats.json_arrays import MAX_ARRAY_CHARS
 from millrace.control.landing.formats.parquet_files import leaves_of, parquet_file
-from millrace.erase.subjects import Subjects, number_of
+from millrace.erase.subjects import Subjects, number_in
 
 _ROWS = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -57,7 +57,7 @@ class KeyPlace:
     def has_one_of(self, subjects: Subjects, value: object) -> bool:
         """Whether a value is the key of a subject, as the column would hold it."""
         if self.is_number:
-            return value is not None and number_of(str(value).strip()) in subjects.numbers
+            return value is not None and number_in(str(value).strip()) in subjects.numbers
         return value is not None and str(value) in subjects.values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property
 from urllib.parse import quote
 
@@ -20,6 +20,10 @@ _TOO_SHORT = 6
 _MOST_DIGITS = 38
 _IN_PATTERN = 100
 """The keys in one regular expression: RE2 refuses those that are too large."""
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
+_AS_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+"""How JSON, Java and Spark write numbers: as keys such words would name others, as `12e5` does 1200000."""
 
 HIDDEN = "(key)"
 """What stands in place of a key."""
@@ -44,7 +48,7 @@ class Subjects:
     @cached_property
     def short(self) -> tuple[str, ...]:
         """The keys that any text may hold by chance, such as 17: they are found in columns and fields alone."""
-        return tuple(value for value in self.values if value.isdigit() and len(value) < _TOO_SHORT)
+        return tuple(value for value in self.values if value.isascii() and value.isdigit() and len(value) < _TOO_SHORT)
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
@@ -93,17 +97,22 @@ def read_subjects(kind: str, content: bytes) -> Subjects:
     return Subjects(kind, values)
 
 
-def number_of(text: str) -> Decimal | None:
-    """Return the number that a text is; None if it is none.
+def number_of(key: str) -> Decimal | None:
+    """Return the number that a key is in columns of numbers; None if it is none, such as the word 12e5.
 
-    >>> number_of("17.0") == number_of("17"), number_of("C-17")
-    (True, None)
+    >>> [number_of(key) for key in ("17", "-17.0", "C-17", "12e5", "1_7", "\uff11\uff17")]
+    [Decimal('17'), Decimal('-17.0'), None, None, None, None]
     """
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
+    return Decimal(key) if _NUMBER.fullmatch(key) else None
+
+
+def number_in(text: str) -> Decimal | None:
+    """Return the number that the text of a value is where values are numbers; None if it is none.
+
+    >>> [number_in(text) for text in ("17.00", "1.7E1", ".5", "1_7", "NaN")]
+    [Decimal('17.00'), Decimal('17'), Decimal('0.5'), None, None]
+    """
+    return Decimal(text) if _AS_NUMBER.fullmatch(text) else None
 
 
 def digits_of(number: Decimal) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
+from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError, keys_of_type
 from millrace.erase.subjects import MOST_BYTES, Subjects, read_subjects
 from millrace.errors import BadInputError
 
@@ -139,6 +139,15 @@ def test_short_numbers_are_found_in_their_fields_and_columns_alone() -> None:
     assert searched(buffer.getvalue(), ("who.id",), subjects) == Found(rows=1)
     computed = FileSearch(subjects, Keys(("buyer",), ("first",)))
     assert computed.search("a", io.BytesIO(buffer.getvalue())) == Found(rows=1, mentions=1)
+
+
+@pytest.mark.parametrize("word", ["12e5", "1_2", "\uff11\uff12", "Infinity"])
+def test_a_key_that_is_no_plain_number_is_nobody_in_a_column_of_numbers(word: str) -> None:
+    subjects, numbers = Subjects("customer", (word,)), [1200000, 12]
+    assert keys_of_type(subjects, pa.int64()) == []
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"buyer": numbers, "name": [word, "x"]}), buffer)
+    assert searched(buffer.getvalue(), ("buyer",), subjects) == Found(mentions=1)
 
 
 def test_keys_are_found_in_dictionaries_bytes_of_fixed_size_and_the_names_of_folders() -> None:
