@@ -14,7 +14,7 @@ from millrace.catalog import Catalog
 from millrace.clock import utc_now
 from millrace.contracts.counted import counted, in_bytes
 from millrace.control.leases.leases import Leases
-from millrace.control.ledger.repairs import DecidedRepair, RepairEvent
+from millrace.control.ledger.repairs import DROP, UNDROP, DecidedRepair, RepairEvent
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import Repair
 from millrace.control.log.delta_log import commit_versions, latest_version
@@ -31,9 +31,6 @@ from millrace.errors import RepairError, UnknownNameError
 from millrace.reading.certified import require_table
 from millrace.reading.stored_version import StoredVersion
 from millrace.specs.table_graph import TableGraph
-
-DROP, UNDROP = "drop", "undrop"
-"""The actions in `ops.repairs`."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +101,9 @@ def plan_drop(table: str, catalog: Catalog, ops: OpsTables) -> DropPlan:
     """
     require_table(table, ops.paths)
     _require_unused(table, catalog, ops)
+    if lost_holds([table], ops):
+        cause = f"{table} itself says that it is held, but ops.holds has no such hold"
+        raise RepairError(cause, "Restore ops/holds from a backup, or set the hold again, and release it.")
     path = ops.paths.table(table)
     stored, folders = StoredVersion(path, latest_version(path)), secondary_tables(table, table_id(path), ops.paths)
     files = [file for folder in (path, *folders.values()) for file in files_below(folder)]
@@ -135,7 +135,10 @@ def drop(table: str, decided: Repair, run_id: str, catalog: Catalog, ops: OpsTab
         raise RepairError(f"{table}: why is it dropped?", "State the reason, for those who look at it later.")
     with leases.table(table):
         begun = (each for each in dropped_tables(ops.paths) if each.record.repair == decided.id)
-        dropped = next(begun, None) or _begin(table, decided, run_id, catalog, ops)
+        if (dropped := next(begun, None)) is None:
+            dropped = _begin(table, decided, run_id, catalog, ops)
+        elif is_table(ops.paths.table(table)):
+            _require_as_shown(dropped, catalog, ops)
         dropped.drop()
         if known := ops.repairs.decided(table, decided.id):
             ops.repairs.record(RepairEvent.DONE, known, dropped.record.table_id, run_id)
@@ -154,14 +157,13 @@ def undrop(table: str, said_by: str, why: str, run_id: str, ops: OpsTables, leas
     if not why.strip():
         raise RepairError(f"{table}: why is it brought back?", "State the reason, for those who look at it later.")
     with leases.table(table):
-        begun = [each for each in ops.repairs.open([table]) if each.action == UNDROP]
         if (dropped := last_dropped(table, ops.paths)) is not None:
-            begun = [_decide_undrop(dropped, said_by, why, run_id, ops)]
+            dropped.require_free()
+            begun = _decide_undrop(dropped, said_by, why, run_id, ops)
             dropped.undrop()
-        elif not begun:
+        elif (begun := _moved_back(table, ops)) is None:
             raise UnknownNameError(f"{table} was not dropped, or is deleted by now", "Its next run builds a new one.")
-        for each in begun:
-            ops.repairs.record(RepairEvent.DONE, each, table_id(ops.paths.table(table)), run_id)
+        ops.repairs.record(RepairEvent.DONE, begun, table_id(ops.paths.table(table)), run_id)
     ops.gates.publish(table)
 
 
@@ -169,18 +171,26 @@ def _decide_undrop(dropped: DroppedTable, said_by: str, why: str, run_id: str, o
     record = dropped.record
     shown = {"command": f"lakehouse repair undrop {record.table}", "dropped": record.model_dump(mode="json")}
     known = ops.repairs.decided(record.table, record.repair)
-    undrop_id = hashlib.sha256(f"{record.repair}/{UNDROP}".encode()).hexdigest()[:12]
-    decided = Repair(id=undrop_id, said_by=said_by, why=why)
+    decided = Repair(id=record.undrop, said_by=said_by, why=why)
     back = DecidedRepair(record.table, UNDROP, decided, json.dumps(shown), known.version if known else 0)
     ops.repairs.record(RepairEvent.DECIDED, back, record.table_id, run_id)
     return back
 
 
+def _moved_back(table: str, ops: OpsTables) -> DecidedRepair | None:
+    """Return the undrop that was interrupted right at its end: the table is back, and only the event is missing."""
+    path = ops.paths.table(table)
+    begun = [each for each in ops.repairs.open([table]) if each.action == UNDROP]
+    if not begun or not is_table(path):
+        return None
+    back = table_id(path)
+    return next((each for each in begun if json.loads(each.shown)["dropped"]["table_id"] == back), None)
+
+
 def _begin(table: str, decided: Repair, run_id: str, catalog: Catalog, ops: OpsTables) -> DroppedTable:
     plan = plan_drop(table, catalog, ops)
     if plan.id != decided.id:
-        cause = f"{table}: the drop would do something else than what {decided.id} has shown; now it is {plan.id}"
-        raise RepairError(cause, "The table has changed since. Look at it again, without --execute.")
+        raise _changed(table, decided.id, f"now it is {plan.id}")
     record = DecidedRepair(table, DROP, decided, json.dumps(plan.facts), plan.newest)
     ops.repairs.record(RepairEvent.DECIDED, record, plan.table_id, run_id)
     return DroppedTable(
@@ -197,6 +207,21 @@ def _begin(table: str, decided: Repair, run_id: str, catalog: Catalog, ops: OpsT
     )
 
 
+def _require_as_shown(begun: DroppedTable, catalog: Catalog, ops: OpsTables) -> None:
+    """Require that a table, which an interrupted drop has not moved yet, is the one that was shown, and not needed."""
+    table, repair = begun.record.table, begun.record.repair
+    begun.require_no_other()
+    _require_unused(table, catalog, ops)
+    decided, newest = ops.repairs.decided(table, repair), latest_version(ops.paths.table(table))
+    if decided and decided.version != newest:
+        raise _changed(table, repair, f"version {newest} is its newest now, not {decided.version}")
+
+
+def _changed(table: str, repair: str, how: str) -> RepairError:
+    cause = f"{table}: the drop would do something else than what {repair} has shown; {how}"
+    return RepairError(cause, "The table has changed since. Look at it again, without --execute.")
+
+
 def _require_unused(table: str, catalog: Catalog, ops: OpsTables) -> None:
     """Require that nothing declares, reads, holds or rebuilds a table."""
     if table in catalog.tables:
@@ -208,9 +233,6 @@ def _require_unused(table: str, catalog: Catalog, ops: OpsTables) -> None:
     if holds := ops.holds.on(table):
         release = f"lakehouse hold release {quote(holds[0].name)}"
         raise RepairError(f"{table}: {holds[0].words}", f"Release the hold first: {release}")
-    if lost_holds([table], ops):
-        cause = f"{table} itself says that it is held, but ops.holds has no such hold"
-        raise RepairError(cause, "Restore ops/holds from a backup, or set the hold again, and release it.")
     for rebuild in ops.rebuilds.active([table, *catalog.tables]):
         if table in rebuild.tables:
             cause = f"{table}: a rebuild of {rebuild.table} is in progress"

@@ -35,6 +35,9 @@ REPAIRS = pa.schema(
 RESTORE, DELETE, REPLACE = "restore", "delete", "replace"
 """The actions of a repair: put back the rows of an earlier version; delete the rows of a condition, or replace them."""
 
+DROP, UNDROP = "drop", "undrop"
+"""Take a table out of the way, and bring it back."""
+
 
 class RepairEvent(StrEnum):
     """An event of a repair: somebody has decided it, or it is complete."""
@@ -69,7 +72,8 @@ class DecidedRepair:
     @property
     def interruption(self) -> str:
         """That it was interrupted, in words."""
-        return f"a {self.action} that {self.repair.said_by} decided was interrupted"
+        article = "an" if self.action == UNDROP else "a"
+        return f"{article} {self.action} that {self.repair.said_by} decided was interrupted"
 
 
 class Repairs:

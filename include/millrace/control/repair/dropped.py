@@ -6,6 +6,7 @@ quarantine and its tombstones. The ledger keeps what it knows of it, by its id. 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,13 +19,22 @@ from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS
 from millrace.contracts.strict_model import StrictModel
 from millrace.contracts.time_format import MINUTE
 from millrace.control.leases.store import lakehouse_leases
+from millrace.control.ledger.repairs import UNDROP
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.stored_tables import is_table
 from millrace.control.log.version_files import LOG
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.folders import delete_folder, move_folder
 from millrace.control.storage.objects_on_s3 import object_store
-from millrace.control.storage.stored_files import delete_files, files_below, folders_in, is_file, names_in, read_bytes
+from millrace.control.storage.stored_files import (
+    delete_files,
+    files_below,
+    folders_in,
+    is_file,
+    names_in,
+    read_bytes,
+    replace_file,
+)
 from millrace.errors import LeaseLostError, RepairError, TornLogError, first_line
 from millrace.paths import LakehousePaths
 
@@ -51,6 +61,11 @@ class DropRecord(StrictModel):
     keep_s: float
     said_by: str
     why: str
+
+    @property
+    def undrop(self) -> str:
+        """The id of the repair that brings it back."""
+        return hashlib.sha256(f"{self.repair}/{UNDROP}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -97,18 +112,27 @@ class DroppedTable:
         Raises:
             RepairError: another table stands there by now.
         """
-        self._require_no_other()
-        object_store(self.folder).put_if_absent(_RECORD, self.record.model_dump_json(indent=1).encode())
+        self.require_no_other()
+        body = self.record.model_dump_json(indent=1).encode()
+        if not object_store(self.folder).put_if_absent(_RECORD, body):
+            replace_file(self.folder / _RECORD, body)  # of an interrupted drop, after which the table has changed
         for here, there in reversed(self._moves):
             move_folder(here, there)
 
     def undrop(self) -> None:
-        """Move the table back, or go on with it; the caller holds its lease.
+        """Move the table back, or go on with it; the caller holds its lease, and has called `require_free`."""
+        for here, there in self._moves:
+            move_folder(there, here)
+        delete_files(self.folder, [_RECORD])
+        delete_folder(self.folder)
+
+    def require_free(self) -> None:
+        """Require that the table is there, and nothing else in the places to which it goes back.
 
         Raises:
             RepairError: it is being deleted, or something else stands there.
         """
-        self._require_no_other()
+        self.require_no_other()
         table, (path, dropped) = self.record.table, self._moves[-1]
         if not is_table(path) and not is_table(dropped):
             raise RepairError(f"{table}: the dropped table is being deleted", "Its next run builds a new one.")
@@ -116,12 +140,9 @@ class DroppedTable:
             # In a bucket an interrupted move leaves equal files in both.
             if isinstance(here, Path) and (other := next(files_below(here), None)) and next(files_below(there), None):
                 raise RepairError(f"{table}: {here} has other files by now, such as {other.path}", "Move them away.")
-        for here, there in self._moves:
-            move_folder(there, here)
-        delete_files(self.folder, [_RECORD])
-        delete_folder(self.folder)
 
-    def _require_no_other(self) -> None:
+    def require_no_other(self) -> None:
+        """Require that no other table stands in its place; raise a RepairError else."""
         here, there = self._moves[-1]
         try:
             is_other = is_table(here) and table_id(here) != self.record.table_id
@@ -154,7 +175,8 @@ def last_dropped(table: str, paths: LakehousePaths) -> DroppedTable | None:
 def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
     """Delete the dropped tables whose time is over and that nobody holds, and yield a line for each.
 
-    One that somebody brings back just then is left to the next run.
+    One that somebody brings back just then is left to the next run. One whose drop or undrop was interrupted stays
+    until that has gone on: a part of it may be elsewhere.
     """
     for dropped in dropped_tables(ops.paths):
         table, at = dropped.record.table, f"{dropped.record.at:{MINUTE}}"
@@ -162,8 +184,11 @@ def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
             continue
         try:
             with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
-                if holds := ops.holds.on(table):
-                    yield f"{table}: the table that was dropped at {at} stays: {holds[0].words}"
+                ids = (dropped.record.repair, dropped.record.undrop)
+                reasons = [hold.words for hold in ops.holds.on(table)]
+                reasons += [each.interruption for each in ops.repairs.open([table]) if each.repair.id in ids]
+                if reasons:
+                    yield f"{table}: the table that was dropped at {at} stays: {reasons[0]}"
                 elif dropped in dropped_tables(ops.paths):
                     dropped.delete()
                     yield f"{table}: the table that was dropped at {at} is deleted"

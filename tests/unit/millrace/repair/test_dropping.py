@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -66,6 +67,30 @@ def drop_it(ops: OpsTables) -> Repair:
     return decided
 
 
+@contextmanager
+def interrupted_after(moves: int) -> Iterator[None]:
+    """Interrupt a drop, or its undrop, after so many moved folders."""
+    done, move = list[LakePath](), dropped_module.move_folder
+
+    def move_or_die(source: LakePath, target: LakePath) -> None:
+        if len(done) == moves:
+            raise KeyboardInterrupt
+        done.append(source)
+        move(source, target)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(dropped_module, "move_folder", move_or_die)
+        yield
+
+
+def begin_drop(ops: OpsTables, moves: int) -> Repair:
+    """Drop the table, and be interrupted after so many moved folders."""
+    decided = Repair(id=plan_drop(OLD.table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
+    with interrupted_after(moves), pytest.raises(KeyboardInterrupt):
+        drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+    return decided
+
+
 def test_a_dropped_table_comes_back_exactly_as_it_was(lakehouse: Lakehouse, settings: Settings, old: Path) -> None:
     before = stored(settings)
     shown = lakehouse("repair", "drop", OLD.table).stdout.splitlines()
@@ -120,36 +145,64 @@ def test_a_table_that_something_needs_is_not_dropped(lakehouse: Lakehouse, setti
     assert old.exists()
 
 
-def test_another_table_of_that_name_stays(settings: Settings, old: Path) -> None:
+def test_another_table_of_that_name_stays_and_is_never_taken_for_the_dropped_one(settings: Settings, old: Path) -> None:
     ops = OpsTables(settings.paths)
     decided = drop_it(ops)
     create_table(old)
     before = stored(settings)
+    for catalog in (EMPTY, catalog_of(OLD)):
+        with pytest.raises(RepairError, match="another table stands there"):
+            drop(OLD.table, decided, "drop", catalog, ops, leases(ops))
     with pytest.raises(RepairError, match="another table stands there"):
-        drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
-    with pytest.raises(RepairError, match="another table stands there"):
+        undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    assert ops.repairs.open([OLD.table]) == [], "nothing was begun"
+    [deleted] = delete_expired(ops, "maintenance", utc_now() + timedelta(days=31))
+    assert deleted.endswith("is deleted")
+    with pytest.raises(UnknownNameError, match="is deleted by now"):
         undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
     assert stored(settings) == before
 
 
-@pytest.mark.parametrize("moved", range(3))
-def test_an_interrupted_drop_goes_on_and_can_be_undone(
-    settings: Settings, old: Path, moved: int, monkeypatch: pytest.MonkeyPatch
+def test_a_drop_that_goes_on_takes_no_table_that_something_needs_by_now(settings: Settings, old: Path) -> None:
+    ops, root = OpsTables(settings.paths), Path(str(settings.paths.root))
+    decided = begin_drop(ops, 0)
+    with pytest.raises(RepairError, match="its spec would build it again"):
+        drop(OLD.table, decided, "drop", catalog_of(OLD), ops, leases(ops))
+    ops.holds.record(HoldEvent.SET, "case-17", [OLD.table], said_by="ann", why="court order")
+    with pytest.raises(RepairError, match="ann holds it"):
+        drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+    ops.holds.record(HoldEvent.RELEASED, "case-17", [OLD.table], said_by="ann", why="closed")
+    judge(root, OLD, load_batch(root, OLD).version)
+    with pytest.raises(RepairError, match="would do something else than what"):
+        drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+    assert old.exists()
+    again = drop_it(ops)
+    assert [each.record.repair for each in dropped_tables(ops.paths)] == [again.id], "not the one that was interrupted"
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_table_whose_drop_or_undrop_was_interrupted_is_not_deleted(
+    settings: Settings, old: Path, is_back: bool
 ) -> None:
-    before, done, move = stored(settings), list[LakePath](), dropped_module.move_folder
-
-    def move_or_die(source: LakePath, target: LakePath) -> None:
-        if len(done) == moved:
-            raise KeyboardInterrupt
-        done.append(source)
-        move(source, target)
-
     ops = OpsTables(settings.paths)
-    decided = Repair(id=plan_drop(OLD.table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
-    with monkeypatch.context() as patches:
-        patches.setattr(dropped_module, "move_folder", move_or_die)
-        with pytest.raises(KeyboardInterrupt):
-            drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+    before = stored(settings)
+    if is_back:
+        drop_it(ops)
+        with interrupted_after(1), pytest.raises(KeyboardInterrupt):
+            undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    else:
+        begin_drop(ops, 1)
+    [stays] = delete_expired(ops, "maintenance", utc_now() + timedelta(days=31))
+    words = "stays: an undrop" if is_back else "stays: a drop"
+    assert f"{words} that ann decided was interrupted" in stays
+    undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    assert stored(settings) == before
+
+
+@pytest.mark.parametrize("moved", range(3))
+def test_an_interrupted_drop_goes_on_and_can_be_undone(settings: Settings, old: Path, moved: int) -> None:
+    before, ops = stored(settings), OpsTables(settings.paths)
+    decided = begin_drop(ops, moved)
     if moved != 1:
         drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
         assert stored(settings) == {}
