@@ -114,7 +114,7 @@ class Erasure:
             NotReadyError: older versions are to be deleted at once, and somebody needs one.
             MillraceError: as `erase_rows`, `find`.
         """
-        if not why.strip() or self.subjects.hide(why) != why:
+        if not why.strip() or self.subjects.are_named_in(why):
             cause = "why are they erased?" if not why.strip() else "the reason has a key of a subject"
             raise BadInputError(
                 f"{self.request}: {cause}", "State the reason, for those who look later, without a key."
@@ -205,5 +205,5 @@ def require_name(request: str, subjects: Subjects) -> None:
     """
     if not request.strip():
         raise BadInputError("--request is empty", "Name the request as it is called elsewhere, such as DSR-2026-17.")
-    if subjects.hide(request) != request:
+    if subjects.are_named_in(request):
         raise BadInputError("--request has a key of a subject", "Write a name that says nothing of the person.")

@@ -142,7 +142,6 @@ class _Search:
         if found:
             if part is Part.FILES and path:
                 self.found.append(FoundFile(name, path))
-            name = self.subjects.hide(name)
             place = self.places.get((name, part)) or Place(name, part)
             self.places[name, part] = place.plus(found, file, due)
 
@@ -213,7 +212,7 @@ def find(
             _search_dropped(files, settings.paths, FileSearch(subjects, every), holds, search)
             continue
         keys = Keys(reach[table].keys, reach[table].computed) if table in reach else every
-        of_folder = _Folder(root, name or _name_of_own(folder), FileSearch(subjects, keys))
+        of_folder = _Folder(root, name or subjects.hide(_name_of_own(folder)), FileSearch(subjects, keys))
         if name:
             least = retention_of(catalog.specs[table]) if table in catalog.specs else timedelta()
             is_held = bool(holds.on(table))
@@ -224,7 +223,7 @@ def find(
     runs = settings.run_paths.folder
     if not (isinstance(root, Path) and runs.is_relative_to(root)):
         for file in files_below(runs):
-            name = _name_of_own(f"{OWN}/{file.path.split('/')[0]}")
+            name = subjects.hide(_name_of_own(f"{OWN}/{file.path.split('/')[0]}"))
             _Folder(runs, name, FileSearch(subjects, every)).search(file, Part.FILES, search)
     for table, of_table in reach.items():
         spec = catalog.specs[table]

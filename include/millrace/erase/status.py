@@ -23,7 +23,7 @@ class TableStatus:
     Attributes:
         table: the table.
         version: the first version without the subjects; None if it is not done yet.
-        rows: the number of deleted rows.
+        rows: the number of rows that were deleted by key.
         due: when what only older versions need may be deleted; None if it is gone, or not known.
         is_gone: whether it is gone.
         held_by: the holds and readers for whose sake it stays, each in a line.
@@ -126,7 +126,7 @@ def state_lines(status: ErasureStatus) -> Iterator[str]:
         if table.version is None:
             yield f"  {table.table}: not yet"
             continue
-        done = f"  {table.table}: {counted(table.rows, 'row')} deleted, version {table.version}"
+        done = f"  {table.table}: {counted(table.rows, 'row')} deleted by key, version {table.version}"
         if table.is_gone:
             yield f"{done}; no older version is left"
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from urllib.parse import quote
@@ -54,6 +54,11 @@ class Subjects:
     def numbers(self) -> frozenset[Decimal]:
         """The keys that are numbers."""
         return frozenset(number for number in map(number_of, self.values) if number is not None)
+
+    def are_named_in(self, text: str) -> bool:
+        """Whether a text that a person writes has one of the keys, but for those that it may hold by chance."""
+        long = replace(self, values=tuple(value for value in self.values if value not in self.short))
+        return bool(long.values) and long.hide(text) != text
 
     def hide(self, text: str) -> str:
         """Return a text with `HIDDEN` in place of each key."""

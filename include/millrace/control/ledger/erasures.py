@@ -92,7 +92,8 @@ class ErasedTable:
         table: the table.
         table_id: its id.
         version: the first version without these rows; all earlier ones may have them.
-        rows: the number of deleted rows, also those of its quarantine and tombstones.
+        rows: the number of rows that were deleted by key, without those of its quarantine and tombstones, and without
+            those that a run before had taken away, since its source had lost them.
         due: when everything may be deleted that only earlier versions need: data files, and commits of the log.
         recorded_at: when it was done; None if it is done now.
     """

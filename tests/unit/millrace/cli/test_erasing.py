@@ -108,6 +108,22 @@ def test_an_erasure_is_refused_under_a_hold_with_who_and_when(lakehouse: Lakehou
         assert (answer.exit_code, cause in answer.output) == (ExitCode.BAD_INPUT, True)
 
 
+def test_a_short_key_may_stand_in_the_name_of_a_request_and_of_a_table(
+    shop: Settings, lakehouse: Lakehouse, keys: str
+) -> None:
+    columns = {"order_id": {"type": "string"}, "buyer": {"type": "bigint"}}
+    write_specs(
+        shop.tables, bronze_document(table="bronze.orders_2013", columns=columns, subject_keys={"buyer": "customer"})
+    )
+    write_deltalake(str(shop.paths.table("bronze.orders_2013")), pa.table({"order_id": ["1"], "buyer": [2013]}))
+    Path(keys).write_text("2013\n")
+    words = ("--subjects", keys, "--request", "DSR 2013", "--json")
+    [plan] = json.loads(lakehouse("erase", "plan", "customer", *words).stdout)
+    fates = {each["place"]["name"]: each["fate"] for each in plan["places"] if each["place"]["rows"]}
+    assert fates == {"bronze.orders_2013": "its rows are deleted"}
+    assert "--request 'DSR 2013' --execute" in plan["command"]
+
+
 def run(lakehouse: Lakehouse, keys: str, plan_id: str) -> Any:
     """Run an erasure by the id of its plan."""
     words = ("--request", "DSR-1", "--execute", plan_id, "--why", "asked for it")
