@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,14 +17,16 @@ from millrace.catalog import Catalog
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
-from millrace.control.landing.landing import LandingFile, landing_of
+from millrace.control.landing.landing import Landing, landing_of, plain_folder
 from millrace.control.ledger.holds import Holds
+from millrace.control.log.batch import FileFact
 from millrace.control.log.stored_tables import logged_files, open_table
 from millrace.control.maintenance.old_files import old_files
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.repair.dropped import dropped_tables
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace.control.storage.stored_files import StoredFile, files_below, is_file
+from millrace.erase.feeds import Feeds
 from millrace.erase.reach import Reach, limits_of, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
 from millrace.erase.subjects import Subjects
@@ -33,7 +35,9 @@ from millrace.paths import OWN, LakehousePaths
 from millrace.settings import Settings
 
 OF_LANDING = "landing files of "
-"""The begin of the name of a place that has the landing files of a table, which follows."""
+"""The begin of the name of a place with landing files: the tables that load them follow, or that none does."""
+
+UNLOADED = "no table"
 
 
 class Part(StrEnum):
@@ -225,10 +229,7 @@ def find(
         for file in files_below(runs):
             name = subjects.hide(_name_of_own(f"{OWN}/{file.path.split('/')[0]}"))
             _Folder(runs, name, FileSearch(subjects, every)).search(file, Part.FILES, search)
-    for table, of_table in reach.items():
-        spec = catalog.specs[table]
-        if isinstance(spec, BronzeSpec) and not spec.reads_kafka:
-            _search_landing(spec, of_table, settings.landing, search)
+    _search_landing(catalog, reach, settings.landing, search)
     limits = tuple(map(subjects.hide, _limits(subjects, catalog, reach)))
     return Findings(
         kind=subjects.kind,
@@ -296,21 +297,44 @@ def _search_dropped(
         _Folder(paths.root, name, of_file).search(file, Part.FILES, search, due)
 
 
-def _search_landing(spec: BronzeSpec, reach: Reach, root: str, search: _Search) -> None:
-    """Search all files of a source, also those that no run has loaded."""
-    source, name = spec.landing_source, f"{OF_LANDING}{spec.table}"
-    landing = landing_of(source.landing, root)
-    keys = Keys({*reach.keys, *reach.fields}, anywhere=source.format == "csv")
-    files = FileSearch(search.subjects, keys)
-    for listed in landing.files(source.landing, lambda _: True) or ():
-        file = StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9)
-        try:
-            with LandingFile(landing, listed.path).open() as content:
-                found = files.search(listed.path, content, source.encoding)
-        except (UnreadFileError, OSError, ValueError) as error:
-            search.miss(name, listed.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
+def _search_landing(catalog: Catalog, reach: Mapping[str, Reach], root: str, search: _Search) -> None:
+    """Search all files in the folders of sources with keys, also those that no run has loaded, or ever loads."""
+    feeds, seen = Feeds(catalog.specs, root), set[str]()
+    for spec in map(catalog.spec, reach):
+        if not isinstance(spec, BronzeSpec) or spec.reads_kafka:
             continue
-        search.add(name, Part.FILES, file, found, None)
+        landing, folder = landing_of(spec.landing_source.landing, root), plain_folder(spec.landing_source.landing)
+        for listed in landing.files(folder, lambda _: True) or ():
+            location = landing.location(listed.path)
+            loaders = feeds.loaders(location)
+            readers = [each for each in loaders if each.table in reach] or [spec]
+            if spec.table == readers[0].table and location not in seen:
+                seen.add(location)
+                name = OF_LANDING + (" and ".join(each.table for each in loaders) or UNLOADED)
+                _search_landing_file(listed, name, landing, readers, reach, search)
+
+
+def _search_landing_file(
+    listed: FileFact,
+    name: str,
+    landing: Landing,
+    readers: Sequence[BronzeSpec],
+    reach: Mapping[str, Reach],
+    search: _Search,
+) -> None:
+    """Search a landing file for the keys of the tables that load it."""
+    sources = [spec.landing_source for spec in readers]
+    keys = {key for spec in readers for key in (*reach[spec.table].keys, *reach[spec.table].fields)}
+    files = FileSearch(search.subjects, Keys(keys, anywhere=any(source.format == "csv" for source in sources)))
+    found = Found()
+    try:
+        for encoding in {source.encoding for source in sources}:
+            with landing.open(listed.path) as content:
+                found = found or files.search(listed.path, content, encoding)
+    except (UnreadFileError, OSError, ValueError) as error:
+        search.miss(name, listed.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
+        return
+    search.add(name, Part.FILES, StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9), found, None)
 
 
 def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.landing.formats.compression import UNPACKING_ERRORS
-from millrace.control.landing.landing import Landing, LandingFile, landing_of
+from millrace.control.landing.landing import Landing, LandingFile, landing_of, plain_folder
 from millrace.control.leases.leases import Leases
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
@@ -21,6 +21,7 @@ from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import FileFact
 from millrace.control.log.stored_tables import is_table
 from millrace.control.storage.stored_bytes import sha256_of
+from millrace.erase.feeds import Feeds, most_careful
 from millrace.erase.search import FileSearch, Keys, UnreadFileError
 from millrace.erase.stripping import Stripping, key_places
 from millrace.erase.subjects import Subjects
@@ -54,23 +55,6 @@ class LandingWork:
     why: str = ""
 
 
-def landing_work(spec: BronzeSpec, subjects: Subjects, root: str) -> Iterator[LandingWork]:
-    """Yield the files of a source that have something of the subjects; nothing is written.
-
-    Args:
-        spec: the bronze table of the source, which loads landing files.
-        subjects: the subjects.
-        root: the landing root.
-
-    Raises:
-        NotReadyError: the storage does not answer.
-    """
-    landing = landing_of(spec.landing_source.landing, root)
-    for file in _files_of(spec, subjects, landing):
-        with TemporaryFile() as new:
-            yield _work_on(file, spec, subjects, landing, cast(BinaryIO, new))
-
-
 def erase_landing(
     spec: BronzeSpec,
     subjects: Subjects,
@@ -81,8 +65,10 @@ def erase_landing(
 ) -> Iterator[LandingWork]:
     """Rewrite or delete the files of a source, as its spec says; yield each file that had something of the subjects.
 
-    Each batch of these tables must be closed: one of a dead driver reads its files again. Nobody loads a file of them
-    meanwhile. A rewritten file counts as loaded, so that no run loads it again. After a crash the same call continues.
+    Files of the folder that the table does not load stay as they are; what other tables load as well is treated as the
+    most careful of them says. Each batch of these tables must be closed: one of a dead driver reads its files again.
+    Nobody loads a file of them meanwhile. A rewritten file counts as loaded, so that no run loads it again. After a
+    crash the same call continues.
 
     Args:
         spec: the bronze table of the source, which loads landing files.
@@ -96,25 +82,25 @@ def erase_landing(
         NotReadyError: the storage does not answer, or a file changes at the same time.
         LeaseLostError: a table was in use for too long.
     """
-    landing, readers = landing_of(spec.landing_source.landing, root), _readers(spec, specs)
+    landing, feeds = landing_of(spec.landing_source.landing, root), Feeds(specs, root)
     with ExitStack() as held:
-        for table in readers:
+        for table in feeds.beside(spec):
             held.enter_context(leases.table(table))
-        for file in _files_of(spec, subjects, landing):
+        for file, loaders in _files_of(spec, subjects, landing, feeds):
             with TemporaryFile() as new:
-                work = _work_on(file, spec, subjects, landing, content := cast(BinaryIO, new))
+                work = _work_on(file, spec, subjects, landing, most_careful(loaders), content := cast(BinaryIO, new))
                 if work.action is not LandingAction.KEEP:
-                    work = _carry_out(work, file, content, landing, readers, ledger)
+                    work = _carry_out(work, file, content, landing, [each.table for each in loaders], ledger)
             yield work
 
 
 def _carry_out(
-    work: LandingWork, file: FileFact, new: BinaryIO, landing: Landing, readers: Collection[str], ledger: Ledger
+    work: LandingWork, file: FileFact, new: BinaryIO, landing: Landing, loaders: Collection[str], ledger: Ledger
 ) -> LandingWork:
     reason = f"an erasure has taken out {work.records:,} of its records"
 
     def announce(after: FileFact, event: FileEvent = FileEvent.REWRITTEN) -> None:
-        for table in readers:
+        for table in loaders:
             if is_table(path := ledger.paths.table(table)):
                 ledger.record_erased(event, table, table_id(path), before, after, reason)
 
@@ -135,24 +121,31 @@ def _carry_out(
     return work
 
 
-def _files_of(spec: BronzeSpec, subjects: Subjects, landing: Landing) -> Iterator[FileFact]:
-    """Yield the files that have something of the subjects, or cannot be searched, as they were before any change."""
+def _files_of(
+    spec: BronzeSpec, subjects: Subjects, landing: Landing, feeds: Feeds
+) -> Iterator[tuple[FileFact, list[BronzeSpec]]]:
+    """Yield the files of a table that have something of the subjects, or cannot be searched, and all that load them."""
     source = spec.landing_source
     columns = {str(step) for place in key_places(spec, subjects.kind) for step in place.path}
     search = FileSearch(subjects, Keys({*columns, *spec.subject_keys}, anywhere=source.format == "csv"))
-    for file in list(landing.files(source.landing, lambda _: True) or ()):
+    for file in list(landing.files(plain_folder(source.landing), lambda _: True) or ()):
+        loaders = feeds.loaders(landing.location(file.path))
+        if spec.table not in (each.table for each in loaders):
+            continue
         try:
             with landing.open(file.path) as content:
                 found = search.search(file.path, content, source.encoding)
         except (UnreadFileError, FileNotFoundError, StorageError):
-            yield file
+            yield file, loaders
             continue
         if found:
-            yield file
+            yield file, loaders
 
 
-def _work_on(file: FileFact, spec: BronzeSpec, subjects: Subjects, landing: Landing, new: BinaryIO) -> LandingWork:
-    """Write the file anew to `new`, and return what is to be done with it."""
+def _work_on(
+    file: FileFact, spec: BronzeSpec, subjects: Subjects, landing: Landing, deciding: BronzeSpec, new: BinaryIO
+) -> LandingWork:
+    """Write the file anew to `new`, and return what is to be done with it, as the deciding spec says."""
     name = LandingFile(landing, file.path).name
     try:
         with landing.open(file.path) as stored:
@@ -165,8 +158,8 @@ def _work_on(file: FileFact, spec: BronzeSpec, subjects: Subjects, landing: Land
         return LandingWork(
             file.path, LandingAction.KEEP, why="no record has the key, but something in it names a subject"
         )
-    action = LandingAction(spec.erase.landing_files)
-    why = "erase.landing_files of the spec is keep" if action is LandingAction.KEEP else ""
+    action = LandingAction(deciding.erase.landing_files)
+    why = f"erase.landing_files of {deciding.table} is keep" if action is LandingAction.KEEP else ""
     if action is LandingAction.REWRITE:
         new.seek(0)
         with open(new.fileno(), "rb", closefd=False) as again:
@@ -174,11 +167,3 @@ def _work_on(file: FileFact, spec: BronzeSpec, subjects: Subjects, landing: Land
         if is_left:
             why = "something that stays in it still names a subject"
     return LandingWork(file.path, action, records, why)
-
-
-def _readers(spec: BronzeSpec, specs: Mapping[str, AnySpec]) -> list[str]:
-    """Return the tables that may load files of a source, in the order in which everybody leases them."""
-    own = f"{spec.landing_source.landing}/"
-    others = (each for each in specs.values() if isinstance(each, BronzeSpec) and not each.reads_kafka)
-    feeds = {each.table: f"{each.landing_source.landing}/" for each in others}
-    return sorted(table for table, feed in feeds.items() if feed.startswith(own) or own.startswith(feed))

@@ -15,6 +15,7 @@ from millrace.contracts.counted import counted, in_bytes
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.time_format import MINUTE
 from millrace.control.ops_tables import OpsTables
+from millrace.erase.feeds import most_careful
 from millrace.erase.finding import OF_LANDING, Findings, Part, Place
 from millrace.erase.ledger_texts import LEDGER_PLACES
 from millrace.errors import BadInputError
@@ -158,9 +159,12 @@ def plan_erasure(
 
 def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]], catalog: Catalog) -> Fate:
     """Return what an erasure does with a place; `tables` has the tables that it changes, with their columns of keys."""
-    spec = catalog.specs.get(place.name.removeprefix(OF_LANDING))
-    if place.name.startswith(OF_LANDING) and isinstance(spec, BronzeSpec):
-        return _OF_POLICY[spec.erase.landing_files]
+    if place.name.startswith(OF_LANDING):
+        names = place.name.removeprefix(OF_LANDING).split(" and ")
+        loaders = [spec for spec in map(catalog.specs.get, names) if isinstance(spec, BronzeSpec)]
+        if not any(spec.table in tables for spec in loaders):
+            return Fate.PERSON
+        return _OF_POLICY[most_careful(loaders).erase.landing_files]
     if place.part in (Part.OLDER, Part.LOG):
         return Fate.EXPIRE
     if place.part is Part.NEWEST:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import PurePosixPath
 from string import Formatter
 
 from millrace.contracts.interval import Interval
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.table_spec import BronzeSpec
-from millrace.control.landing.landing import Landing, data_file_filter, interval_folder
+from millrace.control.landing.landing import Landing, data_file_filter, interval_folder, plain_folder
+from millrace.control.landing.on_disk import TOP
 from millrace.control.log.batch import FileFact
 from millrace.errors import NotDeliveredError
 
@@ -77,8 +77,8 @@ def folders_of(source: LandingSource) -> Folders | None:
     '[2013-01-02T00:00:00Z, 2013-01-03T00:00:00Z)'
     """
     parts: dict[str, str] = {}
-    pattern = f"{re.escape(source.landing)}/"
-    for text, field, form, _ in Formatter().parse(str(PurePosixPath(source.path))):
+    pattern = _above(source)
+    for text, field, form, _ in Formatter().parse(plain_folder(source.path)):
         pattern += re.escape(text)
         if field is None:
             continue
@@ -128,10 +128,42 @@ def delivered_files(spec: BronzeSpec, landing: Landing, folders: Folders) -> Ite
             f"{spec.table}: no landing folder {landing.location(source.landing)}",
             "The source has never delivered. If it delivers elsewhere, correct source.landing, or LAKEHOUSE_LANDING.",
         )
-    is_data_file = data_file_filter(source.files)
-    dated = ((file, interval) for file in files if (interval := folders.interval(file.path)))
-    return (
-        file
-        for file, interval in dated
-        if is_data_file(file.path.removeprefix(interval_folder(source, interval)).lstrip("/"))
-    )
+    is_loaded = loaded_file_filter(source)
+    return (file for file in files if is_loaded(file.path))
+
+
+def loaded_file_filter(source: LandingSource) -> Callable[[str], bool]:
+    """Return a function that tests whether the run of some interval would load a file, by its path in the ledger.
+
+    Where the rule of the folder names is unknown, any text may stand for the time.
+
+    >>> source = LandingSource(landing="flights", path="{interval_end:%Y}", files="*.csv", format="csv")
+    >>> list(map(loaded_file_filter(source), ("flights/2013/x/a.csv", "flights/a.csv", "flights/2013/a.txt")))
+    [True, False, False]
+    """
+    is_data_file, folders = data_file_filter(source.files), folders_of(source)
+
+    def is_in_interval(path: str) -> bool:
+        interval = folders.interval(path) if folders else None
+        return interval is not None and is_data_file(
+            path.removeprefix(interval_folder(source, interval)).removeprefix("/")
+        )
+
+    if folders:
+        return is_in_interval
+    path, pattern = plain_folder(source.path), _above(source)
+    for text, field, _, _ in Formatter().parse("" if path == TOP else f"{path}/"):
+        pattern += re.escape(text) + (".+" if field else "")
+    is_folder = re.compile(pattern).fullmatch
+
+    def is_in_folder(path: str) -> bool:
+        begins = (0, *(sign.end() for sign in re.finditer("/", path)))
+        return any(is_folder(path[:at]) and is_data_file(path[at:]) for at in begins)
+
+    return is_in_folder
+
+
+def _above(source: LandingSource) -> str:
+    """Return the pattern of what the path of each file begins with."""
+    folder = plain_folder(source.landing)
+    return "" if folder == TOP else f"{re.escape(folder)}/"

@@ -123,8 +123,17 @@ def interval_folder(source: LandingSource, interval: Interval) -> str:
     's3://lake/flights/2013'
     """
     path = source.path.format(interval_start=interval.start, interval_end=interval.end)
-    scheme, separator, folder = f"{source.landing}/{path}".rpartition("://")
-    return f"{scheme}{separator}{PurePosixPath(folder)}"
+    return plain_folder(f"{source.landing}/{path}")
+
+
+def plain_folder(folder: str) -> str:
+    """Return a folder as the paths of its files in the ledger begin.
+
+    >>> plain_folder("s3://lake/./flights/"), plain_folder("./.")
+    ('s3://lake/flights', '.')
+    """
+    scheme, separator, path = folder.rpartition("://")
+    return f"{scheme}{separator}{PurePosixPath(path)}"
 
 
 def data_file_filter(pattern: str) -> Callable[[str], bool]:

@@ -45,9 +45,10 @@ def shop(settings: Settings) -> Settings:
     write_deltalake(str(settings.paths.quarantine("silver.orders")), pa.table({"received": [received, "{}"]}))
     put(settings.root / "ops/quarantine/1.json", received)
     put(settings.run_paths.reports / "r.json", '{"message": "key C-17 tied"}')
-    put(Path(settings.landing) / "orders/2013/a.json", f"{received}\n")
-    put(Path(settings.landing) / "orders/2013/b.json", '{"buyer": "C-171"}\n')
-    (Path(settings.landing) / "orders/2013/broken.json.gz").write_bytes(gzip.compress(b"{}")[:-4])
+    put(Path(settings.landing) / "orders/date=2013-01-01/a.json", f"{received}\n")
+    put(Path(settings.landing) / "orders/date=2013-01-01/b.json", '{"buyer": "C-171"}\n')
+    (broken := Path(settings.landing) / "orders/2013/broken.json.gz").parent.mkdir()
+    broken.write_bytes(gzip.compress(b"{}")[:-4])
     return settings
 
 
@@ -107,8 +108,8 @@ def test_a_certificate_is_written_once_the_newest_versions_are_clean_and_names_n
     assert "No certificate was written" in refused.output
     shutil.rmtree(shop.root / "ops")
     shutil.rmtree(shop.run_paths.reports)
-    for file in ("a.json", "broken.json.gz"):
-        (Path(shop.landing) / "orders/2013" / file).unlink()
+    for file in ("date=2013-01-01/a.json", "2013/broken.json.gz"):
+        (Path(shop.landing) / "orders" / file).unlink()
     for table in (shop.paths.table("bronze.orders"), shop.paths.table("silver.orders")):
         DeltaTable(str(table)).delete()
     DeltaTable(str(shop.paths.quarantine("silver.orders"))).delete()

@@ -32,7 +32,8 @@ def shop(settings: Settings) -> Settings:
     columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}, "day": {"type": "date"}}
     silver = silver_document(columns=columns, sequence_by=["order_id"])
     gold = gold_document(measures={"orders": "count(*)"})
-    write_specs(settings.tables, bronze_document(columns=columns, subject_keys={"buyer": "customer"}), silver, gold)
+    keys = {"subject_keys": {"buyer": "customer"}, "erase": {"landing_files": "rewrite"}}
+    write_specs(settings.tables, bronze_document(columns=columns, **keys), silver, gold)
     rows = pa.table({"order_id": ["1", "2"], "buyer": [SUBJECT, "C-18"]})
     for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
         write_deltalake(str(settings.paths.table(table)), rows.select(["order_id"]) if "gold" in table else rows)
@@ -59,6 +60,9 @@ def planned(lakehouse: Lakehouse, keys: str) -> dict[str, Any]:
 def test_a_plan_says_what_happens_to_each_place_and_names_nobody(
     lakehouse: Lakehouse, shop: Settings, keys: str
 ) -> None:
+    for file in ("date=2013-01-01/a.json", "readme.txt"):
+        (delivered := Path(shop.landing) / "orders" / file).parent.mkdir(parents=True, exist_ok=True)
+        delivered.write_text('{"buyer": "C-17"}')
     plan = planned(lakehouse, keys)  # the first one makes the salt of its id
     before = file_contents(shop.root)
     assert plan["tables"] == {"bronze.orders": ["buyer"], "silver.orders": ["buyer"], "gold.revenue_daily": []}
@@ -69,6 +73,8 @@ def test_a_plan_says_what_happens_to_each_place_and_names_nobody(
         ("silver.orders", "newest version"): "its rows are deleted",
         ("silver.orders", "log"): "VACUUM deletes it later",
         ("reports", "files"): "these files are deleted",
+        ("landing files of bronze.orders", "files"): "their records are taken out of these files",
+        ("landing files of no table", "files"): "left for you",
     }
     shown = lakehouse("erase", "plan", "customer", "--subjects", keys, "--request", "DSR-1")
     assert f"--request DSR-1 --execute {plan['id']} --why ..." in " ".join(shown.stdout.split())

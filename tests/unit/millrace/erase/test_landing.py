@@ -29,7 +29,7 @@ from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import BatchSources, Stream, Winner
-from millrace.erase.landing import LandingWork, erase_landing, landing_work
+from millrace.erase.landing import LandingWork, erase_landing
 from millrace.erase.stripping import NotExactError, Stripping
 from millrace.erase.subjects import Subjects
 from millrace.settings import Settings
@@ -147,11 +147,8 @@ def lake(settings: Settings) -> Lake:
     """Orders of two buyers in two files, which two tables load."""
     columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}}
     common = {"columns": columns, "subject_keys": {"buyer": "customer"}}
-    specs = {
-        table: bronze_spec(table=table, source={"landing": "orders", "format": "json"}, erase=erase, **common)
-        for table, erase in (("bronze.orders", {"landing_files": "rewrite"}), ("bronze.others", {}))
-    }
-    return Lake(settings, specs)
+    source = {"landing": "orders", "files": "*.json", "format": "json"}
+    return Lake(settings, {table: bronze_spec(table=table, source=source, **common) for table in TABLES})
 
 
 @dataclass(frozen=True)
@@ -191,18 +188,18 @@ class Lake:
         self.ledger.record_committed([winner])
         return winner
 
-    def erase(self, policy: str = "rewrite") -> list[LandingWork]:
-        spec = self.specs["bronze.orders"].model_copy(update={"erase": EraseSpec(landing_files=policy)})
+    def erase(self, policy: str = "rewrite", of_others: str = "") -> list[LandingWork]:
+        specs = {
+            table: spec.model_copy(update={"erase": EraseSpec(landing_files=each)})
+            for (table, spec), each in zip(self.specs.items(), (policy, of_others or policy), strict=True)
+        }
         leases = lakehouse_leases(self.settings.paths, "erasure", timedelta(seconds=1))
-        root = str(self.settings.landing)
-        planned = list(landing_work(spec, GONE, root))
-        done = list(erase_landing(spec, GONE, root, self.specs, self.ledger, leases))
-        assert planned == done, "the plan says what is done"
-        return done
+        landing = str(self.settings.landing)
+        return list(erase_landing(specs[TABLES[0]], GONE, landing, specs, self.ledger, leases))
 
 
-ORDER, OTHER = '{"order_id": "1", "buyer": "C-17"}\n', '{"order_id": "2", "buyer": "C-18"}\n'
 TABLES = "bronze.orders", "bronze.others"
+ORDER, OTHER = '{"order_id": "1", "buyer": "C-17"}\n', '{"order_id": "2", "buyer": "C-18"}\n'
 
 
 def test_a_rewritten_file_counts_as_loaded_for_all_tables_that_loaded_it_and_no_longer_if_that_is_undone(
@@ -270,3 +267,23 @@ def test_what_is_left_is_named_and_a_file_is_deleted_only_where_the_spec_says_so
     assert [each.name for each in file.parent.iterdir()] == ["note.json"]
     reasons = {state.path[-6:]: state.reason for state in file_states(lake.ledger, TABLES[0], lake.id_of(TABLES[0]))}
     assert reasons["a.json"].startswith("an erasure has deleted it")
+
+
+def test_files_that_the_table_does_not_load_stay_and_the_most_careful_table_decides_about_the_others(
+    lake: Lake,
+) -> None:
+    file, readme = lake.deliver("a.json", ORDER + OTHER), lake.deliver("readme.txt", ORDER)
+    elsewhere = Path(lake.settings.landing) / "orders/odd/a.json"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(ORDER)
+
+    [kept] = lake.erase("delete", "keep")
+
+    assert (Path(kept.path).name, kept.action, kept.why) == (
+        "a.json",
+        "keep",
+        "erase.landing_files of bronze.others is keep",
+    )
+    [rewritten] = lake.erase("delete", "rewrite")
+    assert (Path(rewritten.path).name, rewritten.action) == ("a.json", "rewrite")
+    assert [each.read_text() for each in (file, readme, elsewhere)] == [OTHER, ORDER, ORDER]
