@@ -78,13 +78,14 @@ class Certificates:
         rows = self._events.events(WHOLE, ("number", "certificate"), event=ErasureEvent.CERTIFIED.value)
         return sorted((Certificate(row["number"], row["certificate"]) for row in rows), key=lambda each: each.number)
 
-    def write(self, findings: Findings, request: str, by: str) -> Certificate:
+    def write(self, findings: Findings, request: str, by: str, keys: str) -> Certificate:
         """Write the certificate of a search that found nothing in the newest versions.
 
         Args:
             findings: what the search found.
             request: what the subjects' request is called elsewhere, such as `DSR-2026-17`; no personal value.
             by: who asked for it.
+            keys: the digest of the keys, by which an erasure knows its certificates.
 
         Raises:
             ValueError: something is still stored, or was not searched.
@@ -101,6 +102,7 @@ class Certificates:
                 "previous": before[-1].digest if before else "",
                 "request": request,
                 "by": by,
+                "keys_digest": keys,
                 "state": state.value,
                 **asdict(findings),
             }

@@ -5,17 +5,17 @@ Each step may be done again. Nothing but the file of its request has a key of a 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from millrace.catalog import Catalog
 from millrace.clock import utc_now
+from millrace.contracts.counted import counted
 from millrace.contracts.job.requests import ErasureRequest
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.leases.store import lakehouse_leases
-from millrace.control.ledger.erasures import DecidedErasure
+from millrace.control.ledger.erasures import DecidedErasure, Erasures
 from millrace.control.log.stored_tables import is_table
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.stored_files import delete_files
@@ -30,6 +30,7 @@ from millrace.erase.search import FileSearch, Keys
 from millrace.erase.subjects import Subjects, kinds_in
 from millrace.erase.suppression import Suppressions
 from millrace.errors import BadInputError
+from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from millrace.specs.problem import did_you_mean
 
@@ -92,8 +93,7 @@ class Erasure:
     @cached_property
     def digest(self) -> str:
         """A digest of the keys, which nobody can compute without the salt of the lakehouse."""
-        hashes = sorted(Suppressions(self.settings.paths).hashes_of(self.subjects))
-        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+        return Suppressions(self.settings.paths).digest_of(self.subjects)
 
     def find(self, found: list[FoundFile] | None = None) -> Findings:
         """Search for the subjects; raise the errors of `find`."""
@@ -207,3 +207,21 @@ def require_name(request: str, subjects: Subjects) -> None:
         raise BadInputError("--request is empty", "Name the request as it is called elsewhere, such as DSR-2026-17.")
     if subjects.are_named_in(request):
         raise BadInputError("--request has a key of a subject", "Write a name that says nothing of the person.")
+
+
+def require_decided(request: str, subjects: Subjects, paths: LakehousePaths) -> None:
+    """Require that an erasure under the name of a request, if there was one, was about these subjects.
+
+    Raises:
+        BadInputError: it was about others.
+    """
+    decided = [each for each in Erasures(paths).all() if each.request == request]
+    if decided and (subjects.kind, Suppressions(paths).digest_of(subjects)) not in (
+        (each.kind, each.digest) for each in decided
+    ):
+        before = " and ".join(counted(each.subjects, each.kind) for each in decided)
+        now = counted(len(subjects.values), subjects.kind)
+        raise BadInputError(
+            f"{request}: other keys were erased under this name: {before} then, {now} here",
+            "Give the very keys of that erasure, or the name of the request of these subjects.",
+        )

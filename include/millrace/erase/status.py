@@ -51,7 +51,7 @@ class ErasureStatus:
         why: the reason.
         is_done: whether all of its steps are done.
         tables: what became of it in each table.
-        certificates: the numbers of the certificates of the request, with what they say.
+        certificates: the numbers of the certificates of these subjects under the request, with what they say.
     """
 
     id: str
@@ -75,7 +75,9 @@ def erasure_states(catalog: Catalog, ops: OpsTables, now: datetime) -> list[Eras
 def _status(
     erasure: DecidedErasure, certificates: list[Certificate], catalog: Catalog, ops: OpsTables, now: datetime
 ) -> ErasureStatus:
-    own = [each for each in certificates if each.content["request"] == erasure.request]
+    about = erasure.request, erasure.kind, erasure.digest
+    names = "request", "kind", "keys_digest"
+    own = [each for each in certificates if about == tuple(map(each.content.get, names))]
     return ErasureStatus(
         id=erasure.id,
         request=erasure.request,

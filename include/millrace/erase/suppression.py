@@ -88,6 +88,10 @@ class Suppressions:
         salt = self._salt()
         return frozenset(_hash(salt, form) for key in subjects.values for form in _messages(subjects.kind, key))
 
+    def digest_of(self, subjects: Subjects) -> str:
+        """Return a digest of all keys of subjects, which nobody can compute without the salt; raise as `hashes_of`."""
+        return hashlib.sha256("\n".join(sorted(self.hashes_of(subjects))).encode()).hexdigest()
+
     def newest(self, kinds: Collection[str]) -> int:
         """Return the number of the last event about these kinds, which `of` takes; 0 if there is none."""
         rows = self._events.events(_ALL, ("kind", RECORDED_IN))

@@ -11,8 +11,9 @@ from millrace.cli.listings.as_json import AsJson, show_listing
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from millrace.erase.finding import Findings
+    from millrace.catalog import Catalog
     from millrace.erase.subjects import Subjects
+    from millrace.settings import Settings
 
 erase = typer.Typer(
     no_args_is_help=True,
@@ -36,8 +37,12 @@ def find_command(kind: Kind, subjects: SubjectsFile, as_json: AsJson = False) ->
     Keys are no arguments, since other users of the machine see those.
     """
     from millrace.cli.erase.found import found_view
+    from millrace.clock import utc_now
+    from millrace.erase.finding import find
+    from millrace.settings import Settings
 
-    _, found = _find(kind, subjects)
+    settings = Settings()
+    found = find(*_asked(kind, subjects, settings), settings, utc_now())
     show_listing([found], lambda: found_view(found), as_json=as_json)
 
 
@@ -95,23 +100,30 @@ def prove(
 
     from millrace.cli.erase.found import found_view
     from millrace.cli.output import show, show_problem
+    from millrace.clock import utc_now
     from millrace.erase.certificates import Certificates, Erased, state_of
-    from millrace.erase.erasing import require_name
+    from millrace.erase.erasing import require_decided, require_name
+    from millrace.erase.finding import find
+    from millrace.erase.suppression import Suppressions
     from millrace.errors import BadInputError, ExitCode
     from millrace.settings import Settings
 
-    named, found = _find(kind, subjects)
+    settings = Settings()
+    named, catalog = _asked(kind, subjects, settings)
     require_name(request, named)
+    require_decided(request, named, settings.paths)
+    found = find(named, catalog, settings, utc_now())
     if not any(table in found.versions for table in found.reached):
         raise BadInputError(
             f"none of the tables with keys was found: {', '.join(found.reached)}",
-            f"Is {Settings().paths.root} the lakehouse? LAKEHOUSE_ROOT names it.",
+            f"Is {settings.paths.root} the lakehouse? LAKEHOUSE_ROOT names it.",
         )
     if state_of(found) is Erased.STORED:
         show(found_view(found))
         show_problem("No certificate was written: delete what was found, and mend what could not be searched.")
         raise typer.Exit(ExitCode.FAILED)
-    certificate = Certificates(Settings().paths).write(found, request, getpass.getuser())
+    keys = Suppressions(settings.paths).digest_of(named)
+    certificate = Certificates(settings.paths).write(found, request, getpass.getuser(), keys)
     typer.echo(certificate.text)
     show_problem(f"{certificate.content['state']}; SHA-256 {certificate.digest}")
 
@@ -131,22 +143,16 @@ def certificates(as_json: AsJson = False) -> None:
     show_listing((each.content for each in written), lambda: Group(*lines), as_json=as_json)
 
 
-def _find(kind: str, subjects: BinaryIO) -> tuple[Subjects, Findings]:
-    """Search for the subjects of a file, and return both.
+def _asked(kind: str, subjects: BinaryIO, settings: Settings) -> tuple[Subjects, Catalog]:
+    """Return the subjects of a file, and the specs.
 
     Raises:
         BadInputError: no spec states the kind, or the file names no subject.
     """
-    from datetime import UTC, datetime
-
     from millrace.cli.catalog import command_catalog
     from millrace.erase.erasing import require_kind
-    from millrace.erase.finding import find
     from millrace.erase.subjects import read_subjects
-    from millrace.settings import Settings
 
-    settings = Settings()
     catalog = command_catalog(settings.tables)
     require_kind(kind, catalog)
-    named = read_subjects(kind, subjects.read())
-    return named, find(named, catalog, settings, datetime.now(UTC))
+    return read_subjects(kind, subjects.read()), catalog

@@ -194,7 +194,7 @@ def test_a_file_that_is_written_during_the_search_is_searched(
 def test_a_certificate_that_was_changed_or_removed_is_noticed(tmp_path: Path) -> None:
     certificates, findings = Certificates(LakehousePaths(tmp_path)), Findings("x", 1, NOW, (), {}, 0, 0, ())
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: certificates.write(findings, f"DSR-{number}", "ann"), range(4)))
+        list(pool.map(lambda number: certificates.write(findings, f"DSR-{number}", "ann", ""), range(4)))
     written = certificates.all()
     assert [each.number for each in written] == [1, 2, 3, 4]
     require_chain(written)

@@ -13,10 +13,13 @@ from deltalake import DeltaTable, write_deltalake
 from millrace.catalog import load_catalog
 from millrace.clock import utc_now
 from millrace.contracts.job.requests import ErasureRequest
+from millrace.control.ledger.erasures import DecidedErasure
 from millrace.control.ops_tables import OpsTables
+from millrace.erase.certificates import Certificates
 from millrace.erase.erasing import Erasure
 from millrace.erase.status import erasure_states, state_lines
 from millrace.erase.subjects import Subjects
+from millrace.erase.suppression import Suppressions
 from millrace.errors import BadInputError, ExitCode, NotReadyError
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
@@ -161,3 +164,20 @@ def test_a_decision_holds_for_its_subjects_and_its_time_alone(shop: Settings) ->
     asked(SUBJECT).execute(plan, "ann", "asked for it", "cli", lambda _: None)
     again = asked(SUBJECT).plan()
     assert (again.earlier, again.id == plan) == (1, False), "what is there now, or comes, is erased anew"
+
+
+def test_a_certificate_under_the_name_of_an_erasure_is_about_its_subjects_alone(
+    lakehouse: Lakehouse, shop: Settings, keys: str, tmp_path: Path
+) -> None:
+    def prove(key: str, request: str) -> Any:
+        (file := tmp_path / "others").write_text(f"{key}\n")
+        return lakehouse("erase", "prove", "customer", "--subjects", str(file), "--request", request)
+
+    ops, digest = OpsTables(shop.paths), Suppressions(shop.paths).digest_of(Subjects("customer", ("C-71",)))
+    ops.erasures.decide(DecidedErasure("x", "DSR-1", "customer", 1, digest, (), "ann", "asked for it"), "cli")
+    refused = prove("C-70", "DSR-1")
+    assert (refused.exit_code, "DSR-1: other keys were erased" in refused.output) == (ExitCode.BAD_INPUT, True)
+    assert prove("C-71", "DSR-2").exit_code == prove("C-71", "DSR-1").exit_code == 0
+    [status] = erasure_states(load_catalog(shop.tables), ops, utc_now())
+    assert status.certificates == ("2, erased from all versions",)
+    assert json.loads(Certificates(shop.paths).all()[-1].text)["keys_digest"] == digest
