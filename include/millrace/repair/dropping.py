@@ -157,6 +157,7 @@ def undrop(table: str, said_by: str, why: str, run_id: str, ops: OpsTables, leas
     if not why.strip():
         raise RepairError(f"{table}: why is it brought back?", "State the reason, for those who look at it later.")
     with leases.table(table):
+        begun: DecidedRepair | None
         if (dropped := last_dropped(table, ops.paths)) is not None:
             dropped.require_free()
             begun = _decide_undrop(dropped, said_by, why, run_id, ops)

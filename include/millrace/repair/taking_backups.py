@@ -62,16 +62,27 @@ def take_backup(
     require_table(table, ops.paths)
     place = backup_place(folder)
     _require_apart(place, ops.paths)
-    begun = _begin(table, place, version, ops)
+
+    def release(of_version: int) -> None:
+        name = _hold(of_version, place)
+        release_hold(name, said_by=taken_by, why="the backup has ended", run_id=run_id, ops=ops)
+
     if (manifest := stored_manifest(place)) is not None:
+        release(manifest.version)  # also if this backup is refused: nothing else would release it
+        _begin(table, place, version, ops)
         _end(place)
         return Backup(place, manifest)
-    hold = f"backup of version {begun.version} in {place}"
+    begun = _begin(table, place, version, ops)
     try:
+        hold = _hold(begun.version, place)
         hold_tables(hold, [table], said_by=taken_by, why="a backup copies it", run_id=run_id, ops=ops)
         return _take(begun, place, ops, taken_by, run_id)
     finally:
-        release_hold(hold, said_by=taken_by, why="the backup has ended", run_id=run_id, ops=ops)
+        release(begun.version)
+
+
+def _hold(version: int, place: LakePath) -> str:
+    return f"backup of version {version} in {place}"
 
 
 def _require_apart(place: LakePath, paths: LakehousePaths) -> None:

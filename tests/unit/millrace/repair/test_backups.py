@@ -18,6 +18,7 @@ from embedded.servers.s3 import Bucket
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.log.batch import Repair, Winner
 from millrace.control.log.delta_log import latest_version
+from millrace.control.maintenance.holding import hold_tables
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
 from millrace.errors import MillraceError, NotReadyError, RepairError
@@ -239,6 +240,24 @@ def test_a_backup_that_cannot_be_taken_leaves_no_hold(ops: OpsTables, tmp_path: 
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
     commit_file(Path(str(ops.paths.table(TABLE))), 2).write_text(json.dumps({"protocol": protocol}))
     with pytest.raises(MillraceError, match="its properties cannot be set, since it has features"):
+        back_up(ops, tmp_path / "backup")
+    assert ops.holds.on(TABLE) == []
+
+
+def test_a_hold_that_a_complete_backup_has_left_is_released_by_the_same_command(ops: OpsTables, tmp_path: Path) -> None:
+    load(ops)
+    backup = back_up(ops, tmp_path / "backup")
+    hold = f"backup of version 1 in {backup.folder}"  # of a driver that died right after the manifest
+
+    def left() -> None:
+        hold_tables(hold, [TABLE], said_by="ann", why="a backup copies it", run_id="killed", ops=ops)
+
+    left()
+    assert back_up(ops, tmp_path / "backup") == backup
+    assert ops.holds.on(TABLE) == []
+    left()
+    load(ops)
+    with pytest.raises(RepairError, match="not of version"):
         back_up(ops, tmp_path / "backup")
     assert ops.holds.on(TABLE) == []
 
