@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import retry, retry_if_exception, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from millrace.clock import Clock, utc_now
 from millrace.contracts.lake_path import LakePath
@@ -71,6 +71,13 @@ _retry_after_conflict = retry(
     wait=wait_random_exponential(multiplier=0.05, max=1),
     reraise=True,
 )
+
+_retry_if_rewritten = retry(
+    retry=retry_if_exception(lambda error: FileNotFoundError in map(type, (error, error.__cause__))),
+    stop=stop_after_attempt(3),
+    reraise=True,
+)
+"""Reads the list of files again: `rewrite` deletes those that it replaces at once."""
 
 _CLEAN_UP_INTERVAL = 100
 """The number of commits after which the log is cleaned up even if nothing was compacted."""
@@ -171,7 +178,7 @@ class OpsTable:
         """Replace the events about `table` by what `change` makes of them, and delete the files that had them before.
 
         It changes texts only: their number, their order, and by what they are found stay. A reader that is about to
-        read one of these files fails, and gets the new ones when it tries again.
+        read one of these files reads the list of files again.
         """
         is_changed = True
         while is_changed:  # until no other process has compacted files with earlier texts in between
@@ -219,6 +226,7 @@ class OpsTable:
         query = self._query(columns, {column: [value] for column, value in equals.items()})
         return self._oldest_first(self.results(table, query), columns)
 
+    @_retry_if_rewritten
     def find(self, table: str, columns: Sequence[str] = (), **where: Collection[Any] | Span) -> list[dict[str, Any]]:
         """Return the events about `table` that meet conditions, oldest first; the result is not cached.
 
@@ -251,6 +259,7 @@ class OpsTable:
                 return
             upto, at, step = least, at + step, 2 * step
 
+    @_retry_if_rewritten
     def results(self, table: str, query: EventQuery, **where: Collection[Any] | Span) -> list[pa.Table]:
         """Return the result of a query for each data file about `table`; a query reads a file only once.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from millrace.control.events.event_files import read_events
 from millrace.control.events.event_log import EventLog
 from millrace.control.ledger import ops_table
 from millrace.control.ledger.ops_table import OpsTable
@@ -60,6 +61,27 @@ def test_compaction_removes_events_older_than_the_retention(path: Path, monkeypa
         kept.append([event("silver.flights", str(number))])
     kept.compact("silver.flights")
     assert words(OpsTable(path, EVENTS)) == list(map(str, range(4)))
+
+
+def test_a_reader_finds_the_events_of_files_that_were_rewritten_before_it_opened_them(
+    path: Path, events: OpsTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events.append([event("silver.flights", word) for word in ("C-17", "other")])
+    reader, rewritten = OpsTable(path, EVENTS), list[str]()
+
+    def hide(rows: pa.Table) -> pa.Table:
+        words = ["" if word == "C-17" else word for word in rows["word"].to_pylist()]
+        return rows.set_column(rows.schema.get_field_index("word"), "word", pa.array(words, pa.string()))
+
+    def read_late(*args: object) -> object:
+        if not rewritten:
+            rewritten.append("once")
+            events.rewrite("silver.flights", hide)
+        return read_events(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ops_table, "read_events", read_late)
+    assert words(reader) == ["", "other"]
+    assert rewritten
 
 
 def test_only_the_first_append_with_a_key_counts(events: OpsTable, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
