@@ -172,9 +172,10 @@ class Erasure:
 
     def _erase_files(self) -> Findings:
         """Delete what runs wrote for people and mentions a subject, and return what is stored after that."""
-        reaches, files = self.reach.values(), list[FoundFile]()
-        keys = Keys([key for each in reaches for key in (*each.keys, *each.fields)])
-        forget_in_ledger(self.subjects, FileSearch(self.subjects, keys), self.ops.paths)
+        files = list[FoundFile]()
+        received = {table: Keys(each.received, numbers=each.numbers) for table, each in self.reach.items()}
+        searches = {table: FileSearch(self.subjects, keys) for table, keys in received.items()}
+        forget_in_ledger(self.subjects, searches, self.ops.paths)
         found = self.find(files)
         deleted = {place for place in found.places if place.name in OWN_FILES}
         names = {place.name for place in deleted}

@@ -206,6 +206,7 @@ def find(
     every = Keys(
         {key for each in reach.values() for key in each.keys},
         {name for each in reach.values() for name in each.computed},
+        numbers={name for each in reach.values() for name in each.numbers},
     )
     root, places = settings.paths.root, defaultdict[str, list[StoredFile]](list)
     for file in files_below(root):
@@ -215,7 +216,9 @@ def find(
         if folder == f"{OWN}/{settings.paths.dropped.name}":
             _search_dropped(files, settings.paths, FileSearch(subjects, every), holds, search)
             continue
-        keys = Keys(reach[table].keys, reach[table].computed) if table in reach else every
+        keys = every
+        if table in reach:
+            keys = Keys.of_quarantine(reach[table]) if "quarantine" in name else Keys.of_table(reach[table])
         of_folder = _Folder(root, name or subjects.hide(_name_of_own(folder)), FileSearch(subjects, keys))
         if name:
             least = retention_of(catalog.specs[table]) if table in catalog.specs else timedelta()
@@ -324,8 +327,13 @@ def _search_landing_file(
 ) -> None:
     """Search a landing file for the keys of the tables that load it."""
     sources = [spec.landing_source for spec in readers]
-    keys = {key for spec in readers for key in (*reach[spec.table].keys, *reach[spec.table].fields)}
-    files = FileSearch(search.subjects, Keys(keys, anywhere=any(source.format == "csv" for source in sources)))
+    reaches = [reach[spec.table] for spec in readers]
+    keys = Keys(
+        {key for each in reaches for key in (*each.keys, *each.fields)},
+        anywhere=any(source.format == "csv" for source in sources),
+        numbers={name for each in reaches for name in each.numbers},
+    )
+    files = FileSearch(search.subjects, keys)
     found = Found()
     try:
         for encoding in {source.encoding for source in sources}:

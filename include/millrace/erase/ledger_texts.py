@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,24 +33,29 @@ _NO_ROW = "{}"
 Change = Callable[[Any], Any]
 
 
-def forget_in_ledger(subjects: Subjects, search: FileSearch, paths: LakehousePaths) -> None:
+def forget_in_ledger(subjects: Subjects, searches: Mapping[str, FileSearch], paths: LakehousePaths) -> None:
     """Empty the rows of subjects that the ledger keeps of quarantines, and hide their keys in what is shown to people.
 
     A row of others that mentions one stays as it was refused: the batches that read it again need it.
 
     Args:
         subjects: the subjects; those with keys of a few digits are only found in fields of rows.
-        search: searches records for them.
+        searches: table -> what searches the rows that it received, of the tables that receive keys.
         paths: the lakehouse.
     """
     named = replace(subjects, values=tuple(value for value in subjects.values if value not in subjects.short))
     for name, (schema, texts) in _TEXTS.items():
         changes: dict[str, Change] = dict.fromkeys(texts, lambda value: _hidden(value, named))
-        if name == "quarantine":
-            changes["received"] = lambda row: _NO_ROW if row and search.is_of_subject(row) else row
         events = OpsTable.of(paths, name, schema)
         for table in events.tables():
-            events.rewrite(table, lambda rows, changes=changes: _changed(rows, changes))  # type: ignore[misc]
+            of_table = (
+                {**changes, **_of_rows(searches[table])} if name == "quarantine" and table in searches else changes
+            )
+            events.rewrite(table, partial(_changed, changes=of_table))
+
+
+def _of_rows(search: FileSearch) -> dict[str, Change]:
+    return {"received": lambda row: _NO_ROW if row and search.is_of_subject(row) else row}
 
 
 def _changed(rows: pa.Table, changes: dict[str, Change]) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from shlex import quote
 from typing import Any
@@ -52,8 +52,15 @@ class PlannedPlace:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the id of a plan stands for it."""
-        return self.fate in _DECIDED or self.place.name.startswith(OF_LANDING)
+        """Whether the id of a plan stands for it: not for rows of others, which come and go."""
+        is_of_others = self.place.part is Part.NEWEST and not self.place.rows
+        return (self.fate in _DECIDED and not is_of_others) or self.place.name.startswith(OF_LANDING)
+
+    @property
+    def decided(self) -> PlannedPlace:
+        """The place without the mentions in rows of others."""
+        is_table = self.place.part is Part.NEWEST
+        return replace(self, place=replace(self.place, mentions=0)) if is_table else self
 
 
 @dataclass(frozen=True)
@@ -96,13 +103,16 @@ class ErasurePlan:
         that changes it. A row of the subjects that comes or goes does.
         """
         places = sorted(
-            (each.place.name, each.place.part, each.fate, each.place.rows, each.place.mentions)
-            for each in self.places
-            if each.is_decided
+            (each.place.name, each.place.part, each.fate, each.place.rows, each.place.mentions) for each in self.decided
         )
         asked = self.kind, self.request, self.digest, self.now, self.earlier
         facts = [asked, self.tables, places, self.holds, self.not_covered]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def decided(self) -> list[PlannedPlace]:
+        """The places for which its id stands."""
+        return [each.decided for each in self.places if each.is_decided]
 
     @property
     def command(self) -> str:
@@ -171,11 +181,9 @@ def fate_of(place: Place, tables: Mapping[str, tuple[str, ...]], catalog: Catalo
         table, _, beside = place.name.partition(", ")
         if table not in tables:
             return Fate.PERSON
-        if beside == "quarantine":
-            return Fate.DELETE_ROWS
         if not place.rows:
             return Fate.PERSON
-        return Fate.DELETE_ROWS if tables[table] else Fate.FOLLOW
+        return Fate.DELETE_ROWS if tables[table] or beside else Fate.FOLLOW
     if place.name in LEDGER_PLACES:
         return Fate.HIDE
     return Fate.DELETE_FILES if place.name in OWN_FILES else Fate.PERSON
@@ -222,7 +230,8 @@ def plan_lines(plan: ErasurePlan) -> Iterator[str]:
 def decision_lines(plan: ErasurePlan) -> Iterator[str]:
     """Yield what its id stands for in words, which changes only if the id does."""
     yield f"{plan.request}: {counted(plan.subjects, plan.kind)} would be erased"
-    yield from _lines(plan, [each for each in plan.places if each.is_decided])
+    yield from _lines(plan, plan.decided)
+    yield "Rows of others that mention one of them are left for you"
     when = "at once: nobody can read or restore them" if plan.now else "when VACUUM may delete them"
     yield f"Older versions go {when}"
     yield "Reports, driver logs and Data Docs that mention one of them are deleted"
@@ -244,7 +253,7 @@ def _lines(plan: ErasurePlan, places: Iterable[PlannedPlace]) -> Iterator[str]:
         due = f", from {place.due:{MINUTE}} on" if place.due and not is_now else ""
         shown = ", ".join(filter(None, (*found, files)))
         yield f"  {place.name}, {place.part}: {shown}: {'deleted at once' if is_now else each.fate}{due}"
-        if each.fate is Fate.DELETE_ROWS and place.mentions and ", " not in place.name:
+        if each.fate is Fate.DELETE_ROWS and place.mentions:
             yield "    rows of others that mention a subject are left for you"
     yield from (f"Forbidden: {hold}" for hold in plan.holds)
     yield from (f"Not covered: {limit}" for limit in plan.not_covered)

@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from millrace.contracts.spec.duration import RETENTION, interval_of
-from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from millrace.control.changes.table_properties import LOG_RETENTION_KEY, STATISTICS, table_properties
 from millrace.erase.subjects import kinds_in
 from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.origins import DELIVERED, Origin, origins_of_columns
 from millrace.sql.expression import Use
 
-_CAST = re.compile(r"cast\((?:\w|\.|`[^`]+`)+ as [a-z]+(\([0-9, ]+\))?\)( with .*)?", re.IGNORECASE)
-"""A column of another type with the same values."""
+_CAST = re.compile(
+    r"cast\((?:\w|\.|`[^`]+`)+ as (?!float|double|real)[a-z]+(\([0-9, ]+\))?\)( with .*)?", re.IGNORECASE
+)
+"""A column of another type with the same values: floating numbers are the same for several keys of many digits."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Reach:
         fields: the fields of what a source delivers that become these columns; bronze only.
         computed: column -> how it is computed from a key: it holds another value, or a part of the key.
         reads: the tables with keys of which it is made; with no key of its own it has figures of several subjects.
+        received: the fields of keys in the rows that it receives, as its quarantine keeps them.
+        numbers: those of all these whose values are numbers, also if they are written as texts, such as 17.00.
     """
 
     keys: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
 
 
 def reach_of(kind: str, specs: Mapping[str, AnySpec]) -> dict[str, Reach]:
@@ -105,8 +111,40 @@ def _reach(
             keys.append(name)
         elif of_keys:
             computed[name] = of_keys[0].text or of_keys[0].path
-    fields = [each.path for name in keys for each in origins.get(name, ()) if each.table == DELIVERED]
-    return Reach(tuple(keys), tuple(dict.fromkeys(fields)), computed, reads)
+    own = [(name, each) for name in keys for each in origins.get(name, ())]
+    fields = [each.path for _, each in own if each.table == DELIVERED]
+    received = {*keys, *fields} if isinstance(spec, BronzeSpec) else set[str]()
+    if isinstance(spec, SilverSpec):
+        received = set(_received(spec, own, specs, found))
+    of_sources = {(source, name) for source in reads for name in found[source].numbers}
+    numbers = {name for name in keys if _has_numbers(spec, name)}
+    numbers |= {name for name, each in own if (each.table, each.path) in of_sources}
+    numbers |= {each.path for name, each in own if each.table == DELIVERED and name in numbers}
+    numbers |= {name for _, name in of_sources if name in received}
+    return Reach(
+        tuple(keys), tuple(dict.fromkeys(fields)), computed, reads, tuple(sorted(received)), tuple(sorted(numbers))
+    )
+
+
+def _received(
+    spec: SilverSpec, own: Iterable[tuple[str, Origin]], specs: Mapping[str, AnySpec], found: Mapping[str, Reach]
+) -> Iterator[str]:
+    """Yield the fields of keys in rows of the sources, but for those that other sources have for something else."""
+    of_source = {
+        table: {*found[table].keys, *found[table].fields} if table in found else set() for table in spec.source_tables
+    }
+    for _, each in own:
+        if each.table in of_source and (each.subtype == Use.IDENTITY or _CAST.fullmatch(each.text)):
+            of_source[each.table].add(each.path)
+    for name in {name for names in of_source.values() for name in names}:
+        others = (table for table, names in of_source.items() if name not in names and table in specs)
+        if not any(name in column_names(specs[table]) for table in others):
+            yield name
+
+
+def _has_numbers(spec: AnySpec, column: str) -> bool:
+    """Whether the spec declares a type of numbers for a column."""
+    return not isinstance(spec, GoldSpec) and spec.columns[column].type not in ("string", "binary")
 
 
 def _of_keys(

@@ -7,8 +7,9 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, BinaryIO, cast
@@ -22,7 +23,8 @@ import pyarrow.compute as pc
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from millrace.control.landing.formats.parquet_files import parquet_file
-from millrace.erase.subjects import MOST_BYTES, Subjects, number_in, patterns_of
+from millrace.erase.reach import Reach
+from millrace.erase.subjects import MOST_BYTES, Subjects, forms_of, number_in, patterns_of
 
 _STEP = 1 << 20
 _OVERLAP = 16 * MOST_BYTES
@@ -40,6 +42,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 _MAY_DIFFER = r"[\\%&\x1b]|''|\"\"|[^\x00-\x7f]"
 """A text without any of these has no other form."""
+
+_WHOLE = re.compile(r"[^\s\"\\,;<>|]+")
+"""A key alone: several in one value, or one with words around it, have such signs between them."""
 
 Mask = np.ndarray[Any, Any]
 
@@ -72,11 +77,27 @@ class Keys:
         columns: the columns or fields that hold keys, such as `who.id`.
         computed: those that are computed from keys.
         anywhere: whether keys of a few digits count in any text, as in files whose columns have no names.
+        numbers: those whose values are numbers, however they are written, such as the text 17.00.
+        records: column -> the fields of keys in the JSON records that it holds.
     """
 
     columns: Collection[str] = ()
     computed: Collection[str] = ()
     anywhere: bool = False
+    numbers: Collection[str] = ()
+    records: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of_table(cls, reach: Reach) -> Keys:
+        """Return where the rows of a table, and the deleted keys beside it, have keys."""
+        records = {"_rescued": reach.fields} if reach.fields else {}
+        return cls(reach.keys, reach.computed, numbers=reach.numbers, records=records)
+
+    @classmethod
+    def of_quarantine(cls, reach: Reach) -> Keys:
+        """Return where the refused rows of a table have keys: as it would hold them, and as it received them."""
+        own = (*reach.keys, *reach.fields)
+        return cls(computed=reach.computed, numbers=reach.numbers, records={"record": own, "received": reach.received})
 
 
 class FileSearch:
@@ -90,7 +111,10 @@ class FileSearch:
     def __init__(self, subjects: Subjects, keys: Keys) -> None:
         self._subjects = subjects
         self._keys = frozenset(map(str.lower, keys.columns))
-        self._expected = self._keys | frozenset(map(str.lower, keys.computed))
+        self._records = {column: frozenset(map(str.lower, names)) for column, names in keys.records.items()}
+        self._fields = self._keys.union(*self._records.values())
+        self._expected = self._fields | frozenset(map(str.lower, keys.computed))
+        self._numbers = frozenset(map(str.lower, keys.numbers))
         self._anywhere = keys.anywhere
 
     def search(self, path: str, content: BinaryIO, encoding: str = "UTF-8") -> Found:
@@ -129,46 +153,91 @@ class FileSearch:
         return patterns_of(self._subjects, self._expected, anywhere=self._anywhere)
 
     def _names_one(self, text: str) -> bool:
-        return any(pattern.search(plain) for plain in plain_texts(text) for pattern in self._patterns)
+        return any(
+            pattern.search(plain) and pattern.search(self._without_others(plain))
+            for plain in plain_texts(text)
+            for pattern in self._patterns
+        )
+
+    @cached_property
+    def _names(self) -> str:
+        """The pattern of the names of keys; not of parts, since other fields may be called so."""
+        return "|".join(re.escape(name) for name in sorted(self._fields) if "." not in name)
+
+    @cached_property
+    def _of_others(self) -> re.Pattern[str]:
+        """The value of a field of JSON, or of a folder of a partition, in the first or the second group."""
+        in_json = rf'\\*"(?:{self._names})\\*"\s{{0,8}}:\s{{0,8}}\\*"([^\s"\\,;<>|]+)(?=\\*")'
+        return re.compile(rf"(?i:{in_json}|(?<![^/\"\s])(?:{self._names})=([^\s\"\\,;<>|/]+)(?=/))")
+
+    def _without_others(self, text: str) -> str:
+        """Return a text without the keys of others, which may have that of a subject within them, as C-17-4 has."""
+        if not self._names:
+            return text
+        return self._of_others.sub(lambda at: "" if self._is_other_key(at[1] or at[2]) else at[0], text)
+
+    def _is_other_key(self, value: str) -> bool:
+        """Whether a value in a place of keys is a whole key, but none of a subject in any form."""
+        return _WHOLE.fullmatch(value) is not None and not any(map(self._is_own, plain_texts(value)))
+
+    def _is_own(self, value: str) -> bool:
+        forms, begins = self._own_forms
+        return value in forms or value.startswith(begins) or number_in(value) in self._subjects.numbers
+
+    @cached_property
+    def _own_forms(self) -> tuple[frozenset[str], tuple[str, ...]]:
+        """The keys of the subjects, also as statistics cut them off; and these alone, to which a sign may be added."""
+        forms = frozenset(form for value in self._subjects.values for form in forms_of(value))
+        return forms, tuple(forms.difference(self._subjects.values))
 
     def _in_path(self, path: str) -> bool:
         for part in path.split("/"):
             name, _, value = part.partition("=")
-            if name.lower() in self._keys and self._is_key(unquote(value)):
+            if name.lower() in self._keys and self._is_key(unquote(value), name.lower()):
                 return True
         return self._names_one(path)
 
-    def _is_key(self, value: object) -> bool:
-        """Whether a value is the key of a subject."""
-        if isinstance(value, str):
-            return value in self._subjects.values or number_in(value) in self._subjects.numbers
-        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-            return number_in(str(value)) in self._subjects.numbers
-        return isinstance(value, bytes) and self._is_key(value.decode(errors="replace"))
+    def _is_key(self, value: object, path: str) -> bool:
+        """Whether the value at a place of keys is the key of a subject."""
+        if isinstance(value, bytes):
+            value = value.decode(errors="replace")
+        if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+            return False
+        is_number = path in self._numbers or not isinstance(value, str)
+        return str(value) in self._values or (is_number and number_in(str(value)) in self._subjects.numbers)
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        return frozenset(self._subjects.values)
 
     def _in_text(self, text: BinaryIO, encoding: str) -> Found:
         decoder, kept = codecs.getincrementaldecoder(encoding)(errors="replace"), ""
-        while step := text.read(_STEP):
-            kept += decoder.decode(step)
-            if self._names_one(kept):
+        while True:
+            step = text.read(_STEP)
+            kept += decoder.decode(step, not step)
+            end = _line_end(kept, len(kept)) if step else len(kept)
+            if self._names_one(kept[:end]):
                 return Found(mentions=1)
-            kept = kept[-_OVERLAP:]
-        return Found()
+            if not step:
+                return Found()
+            kept = kept[_line_end(kept, max(end - _OVERLAP, 0)) :]
 
-    def _in_records(self, records: Iterator[dict[str, Any]]) -> Found:
-        rows = mentions = 0
-        for record in records:
-            values = list(_values_of(record, ""))
-            is_row = any(path in self._keys and self._is_key(value) for path, value in values)
-            rows += is_row
-            mentions += not is_row and any(self._is_named(path, value) for path, value in values)
-        return Found(rows, mentions)
+    def _in_records(self, records: Iterable[object]) -> Found:
+        found = [self._in_record(record, self._keys) for record in records]
+        return Found(sum(is_row for is_row, _ in found), sum(is_named and not is_row for is_row, is_named in found))
 
-    def _is_named(self, path: str, value: object) -> bool:
+    def _in_record(self, record: object, keys: Collection[str]) -> tuple[bool, bool]:
+        """Return whether a field of keys has that of a subject, and whether a value names one."""
+        values = list(_values_of_record(record))
+        is_row = any(path in keys and self._is_key(value, path) for path, value in values)
+        return is_row, is_row or any(self._is_named(path, value, keys) for path, value in values)
+
+    def _is_named(self, path: str, value: object, keys: Collection[str]) -> bool:
         if isinstance(value, str | bytes):
-            return self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
+            text = value if isinstance(value, str) else value.decode(errors="replace")
+            return not (path in keys and self._is_other_key(text)) and self._names_one(text)
         is_long = str(value) not in self._subjects.short
-        return (is_long or path in self._expected) and self._is_key(value)
+        return (is_long or path in self._expected) and self._is_key(value, path)
 
     def _in_parquet(self, content: BinaryIO) -> Found:
         stored = parquet_file(content)
@@ -184,11 +253,14 @@ class FileSearch:
 
     def is_of_subject(self, record: str) -> bool:
         """Whether a record as JSON has the key of a subject in a field of keys."""
+        return self._in_json(record, self._keys)[0]
+
+    def _in_json(self, text: str, keys: Collection[str]) -> tuple[bool, bool]:
+        """Return what `_in_record` does of a record as JSON; a text that is none has no key of its own."""
         try:
-            values = _values_of(json.loads(record), "")
-            return any(path in self._keys and self._is_key(value) for path, value in values)
+            return self._in_record(json.loads(text, parse_float=Decimal), keys)
         except ValueError:
-            return False
+            return False, self._names_one(text)
 
     def in_rows(self, batch: pa.RecordBatch) -> tuple[Mask, Mask]:
         """Return for each row whether its key is that of a subject, and whether a value of it names one."""
@@ -220,17 +292,41 @@ class FileSearch:
             for mask, of_parts in zip(found, masks, strict=True):
                 mask[of_rows[of_parts]] = True
             return found[0], found[1]
-        is_key = self._are_keys(column, all_numbers=path in self._expected)
+        if path in self._records and _is_text(kind):
+            return self._in_json_column(column, self._records[path])
+        is_key = self._are_keys(column, path)
         is_named = is_key | self._are_named(column)
-        return (is_key if path in self._keys else nothing), is_named
+        if path not in self._keys:
+            return nothing, is_named
+        for at in map(int, np.flatnonzero(is_named & ~is_key)):
+            is_named[at] = not self._is_other_key(_text_at(column, at))
+        return is_key, is_named
 
-    def _are_keys(self, column: pa.Array, *, all_numbers: bool) -> Mask:
+    def _in_json_column(self, column: pa.Array, keys: Collection[str]) -> tuple[Mask, Mask]:
+        """Return what `_in_column` does of records as JSON; only those in which something may be found are read."""
+        is_row, is_named = np.zeros(len(column), dtype=bool), self._are_named(column)
+        may_be = _bools(column.is_valid()) if self._numbers.intersection(keys) else is_named
+        for at in map(int, np.flatnonzero(may_be)):
+            is_row[at], is_named[at] = self._in_json(_text_at(column, at), keys)
+        return is_row, is_named
+
+    def texts_of_keys(self, column: pa.Array, path: str) -> list[str]:
+        """Return the texts in a column of keys that are those of subjects, such as 17.00 for 17."""
+        column = _plain(column)
+        return [str(text) for text in column.filter(pa.array(self._are_keys(column, path))).unique().to_pylist()]
+
+    def _are_keys(self, column: pa.Array, path: str) -> Mask:
         """Return for each value whether it is the key of a subject, in the type of the column."""
         kind, own = column.type, keys_of_type(self._subjects, column.type)
-        if not (all_numbers or _is_text(kind)):
+        if not (path in self._expected or _is_text(kind)):
             short = {Decimal(value) for value in self._subjects.short}
             own = [key for key in own if Decimal(str(key)) not in short]
-        return _bools(pc.is_in(column, pa.array(own, kind))) if own else np.zeros(len(column), dtype=bool)
+        is_key = _bools(pc.is_in(column, pa.array(own, kind))) if own else np.zeros(len(column), dtype=bool)
+        if path in self._numbers and _is_text(kind) and self._subjects.numbers:
+            words = column.dictionary_encode()
+            hits = pa.array([self._is_key(word, path) for word in words.dictionary.to_pylist()], pa.bool_())
+            is_key |= _bools(hits.take(words.indices))
+        return is_key
 
     def _are_named(self, column: pa.Array) -> Mask:
         """Return for each text whether it names a subject, in any of its forms."""
@@ -239,9 +335,11 @@ class FileSearch:
             return found
         for pattern in self._for_arrow:
             found |= _bools(pc.match_substring_regex(column, pattern))
-        for at in np.flatnonzero(_bools(pc.match_substring_regex(column, _MAY_DIFFER)) & ~found):
-            value = column[int(at)].as_py()
-            found[at] = self._names_one(value if isinstance(value, str) else value.decode(errors="replace"))
+        may_differ = _bools(pc.match_substring_regex(column, _MAY_DIFFER)) & ~found
+        if self._names:
+            may_differ |= _bools(pc.match_substring_regex(column, rf'(?i:(?:{self._names})\\*["=])')) & found
+        for at in map(int, np.flatnonzero(may_differ)):
+            found[at] = self._names_one(_text_at(column, at))
         return found
 
 
@@ -280,6 +378,26 @@ def plain_texts(text: str) -> Iterator[str]:
     plain = unicodedata.normalize("NFC", plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     yield plain
     yield plain.replace("''", "'").replace('""', '"')
+
+
+def _line_end(text: str, before: int) -> int:
+    """Return the end of the last line that ends before a place, or the place if that is far."""
+    end = text.rfind("\n", 0, before) + 1
+    return end if before - end < _STEP else before
+
+
+def _text_at(column: pa.Array, at: int) -> str:
+    value = column[at].as_py()
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _values_of_record(record: object) -> Iterator[tuple[str, object]]:
+    """Yield the values of a record, also those that bronze keeps as JSON in `_rescued`."""
+    for path, value in _values_of(record, ""):
+        yield path, value
+        if path == "_rescued" and isinstance(value, str):
+            with suppress(ValueError):
+                yield from _values_of(json.loads(value, parse_float=Decimal), "")
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -157,7 +157,7 @@ def patterns_of(subjects: Subjects, keys: frozenset[str], *, anywhere: bool = Fa
         anywhere: whether short keys count anywhere.
     """
     short = () if anywhere else subjects.short
-    words = [form for value in subjects.values if value not in short for form in _forms(value)]
+    words = [form for value in subjects.values if value not in short for form in forms_of(value)]
     patterns = ["|".join(map(_as_word, sorted(chunk))) for chunk in _chunks(words)]
     if short and keys:
         names = "|".join(re.escape(key.rpartition(".")[2]) for key in sorted(keys))
@@ -177,7 +177,7 @@ def _as_word(value: str) -> str:
 _STATISTICS = 32
 
 
-def _forms(value: str) -> set[str]:
-    """Return a key in plain texts, and as the statistics of data files cut it off: by characters, or as Java counts."""
+def forms_of(value: str) -> set[str]:
+    """Return a key, and as the statistics of data files cut it off: by characters, or as Java counts."""
     in_java = value.encode("utf-16-le")[: 2 * _STATISTICS].decode("utf-16-le", errors="ignore")
     return {value, value[:_STATISTICS].rstrip(), in_java.rstrip()}

@@ -11,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import Job
@@ -85,11 +87,11 @@ def orders(chance: Random, number: int) -> Iterator[dict[str, Any]]:
         yield order(f"{person}-{chance.randrange(4)}", amount, seq=at, of_day=number, buyer=person, **more)
 
 
-def erasure(shop: Lakehouse, people: Iterable[str], *, now: bool = False) -> Erasure:
+def erasure(shop: Lakehouse, people: Iterable[str], *, kind: str = "customer", now: bool = False) -> Erasure:
     """Return the erasure of some people."""
     settings = Settings(root=shop.paths.root, landing=str(shop.folder / "landing"), tables=shop.folder / "tables")
     catalog = load_catalog(settings.tables)
-    return Erasure(Subjects("customer", tuple(people)), "DSR-1", catalog, settings, OpsTables(settings.paths), now)
+    return Erasure(Subjects(kind, tuple(people)), "DSR-1", catalog, settings, OpsTables(settings.paths), now)
 
 
 class KilledError(Exception):
@@ -190,3 +192,30 @@ def assert_nothing_else_is_gone(shop: Lakehouse, others: Lakehouse, gone: set[st
     assert shop.rows(DAYS, "day", "orders", "revenue") == days(shop)
     kept = [row["received"] for row in others.quarantine(ORDERS) if not any(each in row["record"] for each in gone)]
     assert sorted(row["received"] for row in shop.quarantine(ORDERS)) == sorted(kept)
+
+
+def test_refused_rows_of_others_that_mention_somebody_stay_and_a_number_goes_that_a_cast_has_written_as_text(
+    lakehouse: Lakehouse,
+) -> None:
+    bronze, silver = bronze_document(expectations=[AT_LEAST_0]), silver_document()
+    bronze["columns"] |= {"buyer": {"type": "string"}, "phone": {"type": "decimal(12,2)"}}
+    silver["columns"] |= {"phone_text": {"type": "string", "from": "cast(phone as string)"}}
+    lakehouse.specs({**bronze, "subject_keys": {"buyer": "customer", "phone": "subscriber"}}, silver)
+    buyers = ("ann@x.org", "mary.ann@x.org", "bob@x.org")
+    refused = [order(buyer, -1, buyer=buyer, of="ann@x.org") for buyer in buyers]
+    lakehouse.deliver(1, "a.json", [*refused, order("1", 5, buyer="bob@x.org", phone=18)])
+    lakehouse.run_well(1, BRONZE, ORDERS)
+    stored = DeltaTable(str(lakehouse.paths.table(ORDERS)))
+    rows = [
+        {**stored.to_pyarrow_table().to_pylist()[0], "order_id": text, "phone_text": text}
+        for text in ("17.00", "17.10")
+    ]
+    write_deltalake(stored, pa.Table.from_pylist(rows, stored.to_pyarrow_table().schema), mode="append")
+
+    for kind, key in (("customer", "ann@x.org"), ("subscriber", "17")):
+        asked = erasure(lakehouse, [key], kind=kind)
+        erase(lakehouse, asked, asked.plan().id)
+
+    left = [json.loads(row["record"])["buyer"] for row in lakehouse.quarantine(BRONZE)]
+    assert sorted(left) == ["bob@x.org", "mary.ann@x.org"]
+    assert lakehouse.rows(ORDERS, "order_id", "phone_text") == [("17.10", "17.10"), ("o1", "18.00")]

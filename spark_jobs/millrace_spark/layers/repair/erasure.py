@@ -14,6 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType
 
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
@@ -104,16 +105,26 @@ class SubjectsOfTable:
         """Return the columns of keys that a table has, and the fields of what is kept in `_rescued`, with the keys."""
         schema = session.read.format("delta").load(spark_path(path)).schema
         stored = {field.name: field.dataType for field in schema.fields}
-        values: dict[str, tuple[str, Sequence[object]]] = {
-            f"t.`{name}`": (stored[name].simpleString(), keys_of_type(self.subjects, to_arrow_type(stored[name])))
-            for name in self.reach.keys
-            if name in stored
-        }
+        values = dict[str, tuple[str, Sequence[object]]]()
+        for name in set(self.reach.keys).intersection(stored):
+            kind = stored[name].simpleString()
+            is_written_number = name in self.reach.numbers and kind == "string"
+            keys = self._texts_of_keys(path, name) if is_written_number else self._keys_of(stored[name])
+            values[f"t.`{name}`"] = (kind, keys)
         if isinstance(self.context.spec, BronzeSpec) and path == self.context.paths.table(self.context.spec.table):
             for field in self.reach.fields:
                 place = "".join(f"[\\'{part}\\']" for part in field.split("."))
                 values[f"get_json_object(t.`_rescued`, '${place}')"] = ("string", self.subjects.values)
         return values
+
+    def _keys_of(self, kind: DataType) -> list[object]:
+        return keys_of_type(self.subjects, to_arrow_type(kind))
+
+    def _texts_of_keys(self, path: LakePath, column: str) -> list[str]:
+        """Return the texts in a column of numbers as text that are keys, such as 17.00 for 17."""
+        search = FileSearch(self.subjects, Keys.of_table(self.reach))
+        batches = dataset_of(open_table(path), path).to_batches(columns=[column])
+        return sorted({text for batch in batches for text in search.texts_of_keys(batch.column(0), column.lower())})
 
     def _beside(self) -> Iterator[tuple[LakePath, Callable[[SparkSession], Values]]]:
         """Yield the quarantine and the deleted keys, also those of earlier tables, with what is deleted from each."""
@@ -127,14 +138,14 @@ class SubjectsOfTable:
                 yield tombstones, partial(self._of_keys, path=tombstones)
 
     def _refused(self, quarantine: LakePath) -> list[str]:
-        """Return the ids of the quarantined rows that have a key, or mention one."""
-        search = FileSearch(self.subjects, Keys((*self.reach.keys, *self.reach.fields), self.reach.computed))
-        found = list[str]()
-        columns = ["row_id", "record", "reasons", "source", "received"]
-        for batch in dataset_of(open_table(quarantine), quarantine).to_batches(columns=columns):
-            of_row, is_named = search.in_rows(batch)
-            found += batch.column("row_id").filter(pa.array(of_row | is_named)).to_pylist()
-        return sorted(set(found))
+        """Return the ids of the quarantined rows whose key is that of a subject; a row that mentions one stays."""
+        search, found = FileSearch(self.subjects, Keys.of_quarantine(self.reach)), set[str]()
+        for batch in dataset_of(open_table(quarantine), quarantine).to_batches(
+            columns=["row_id", "record", "received"]
+        ):
+            of_row, _ = search.in_rows(batch)
+            found |= set(batch.column("row_id").filter(pa.array(of_row)).to_pylist())
+        return sorted(found)
 
     def _delete_beside(self, path: LakePath, values: Callable[[SparkSession], Values], winner: Winner) -> None:
         app_id, intent = f"millrace/erasures/{self.erasure}", winner.intent

@@ -73,7 +73,7 @@ def test_it_names_every_place_of_a_person_in_every_version_and_what_it_cannot_fi
         ("silver.orders", "newest version"): (0, 1, 1),
         ("silver.orders", "older versions"): (1, 1, 1),
         ("silver.orders", "log"): (0, 2, 2),
-        ("silver.orders, quarantine", "newest version"): (0, 1, 1),
+        ("silver.orders, quarantine", "newest version"): (1, 0, 1),
         ("silver.orders, quarantine", "log"): (0, 1, 1),
         ("ledger: ops.quarantine", "files"): (0, 1, 1),
         ("reports", "files"): (0, 1, 1),

@@ -91,6 +91,7 @@ def test_an_erasure_is_refused_if_a_row_of_the_person_came_since_but_not_for_row
 ) -> None:
     table, plan = str(shop.paths.table("bronze.orders")), planned(lakehouse, keys)
     write_deltalake(table, pa.table({"order_id": ["3"], "buyer": ["C-19"]}), mode="append")
+    write_deltalake(table, pa.table({"order_id": ["C-17, a friend"], "buyer": ["C-20"]}), mode="append")
     DeltaTable(table).optimize.compact()
     assert planned(lakehouse, keys)["id"] == plan["id"]
     write_deltalake(table, pa.table({"order_id": ["4"], "buyer": [SUBJECT]}), mode="append")

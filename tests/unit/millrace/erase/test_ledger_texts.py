@@ -28,7 +28,7 @@ def test_rows_of_subjects_are_emptied_and_their_keys_are_hidden_in_samples(tmp_p
     Gates(paths).record(result)
     subjects = Subjects("customer", (gone,))
 
-    forget_in_ledger(subjects, FileSearch(subjects, Keys(["buyer"])), paths)
+    forget_in_ledger(subjects, {TABLE: FileSearch(subjects, Keys(["buyer"]))}, paths)
 
     assert [(row.id, row.received) for row in QuarantineEvents(paths).pinned_rows(TABLE, "replay")] == [
         ("r1", "{}"), ("r2", other)
@@ -38,5 +38,5 @@ def test_rows_of_subjects_are_emptied_and_their_keys_are_hidden_in_samples(tmp_p
     assert recorded.result.checks[0].samples == ("(key)", "customer-18")
     ledger = {name: content for name, content in file_contents(tmp_path).items() if name.startswith("ops/")}
     before = len(ledger)
-    forget_in_ledger(subjects, FileSearch(subjects, Keys(["buyer"])), paths)
+    forget_in_ledger(subjects, {TABLE: FileSearch(subjects, Keys(["buyer"]))}, paths)
     assert len([name for name in file_contents(tmp_path) if name.startswith("ops/")]) == before, "nothing is left to do"

@@ -43,13 +43,40 @@ def test_keys_are_followed_through_names_casts_and_layers_and_what_is_computed_f
     found = reach_of("customer", specs)
     assert kinds_in(specs) == ["customer"]
     assert list(found) == ["bronze.orders", "silver.orders", "gold.by_client", "gold.by_letter", "gold.by_day"]
-    assert found["bronze.orders"] == Reach(("buyer",), ("who.id",))
+    assert found["bronze.orders"] == Reach(("buyer",), ("who.id",), received=("buyer", "who.id"))
     silver = found["silver.orders"]
     assert (silver.keys, list(silver.computed)) == (("client", "number", "seller"), ["letter", "hashed"])
+    assert (silver.received, silver.numbers) == (("buyer", "order_id", "who.id"), ("number",))
     assert found["gold.by_client"].keys == ("client",)
     by_letter = found["gold.by_letter"]
     assert (by_letter.keys, by_letter.computed) == ((), {"initial": "letter", "last": "max(o.client)"})
     assert found["gold.by_day"] == Reach(reads=("silver.orders",))
+
+
+def test_numbers_stay_numbers_in_a_column_of_texts_and_lose_their_exact_value_as_floating_ones() -> None:
+    numbers = {**COLUMNS, "buyer": {"from": "who.id", "type": "decimal(12,2)"}}
+    as_text = {"client": {"from": "cast(buyer as string)", "type": "string"}}
+    as_double = {"inexact": {"from": "cast(buyer as double)", "type": "double"}}
+    silver = silver_document(keys=["client"], sequence_by=["client"], columns={**as_text, **as_double})
+    bronze = bronze_document(columns=numbers, subject_keys={"buyer": "customer"})
+    found = reach_of("customer", catalog_of(bronze, silver).specs)
+    assert found["bronze.orders"].numbers == ("buyer", "who.id")
+    of_silver = found["silver.orders"]
+    assert (of_silver.keys, list(of_silver.computed), of_silver.numbers) == (
+        ("client",), ["inexact"], ("buyer", "client", "who.id")
+    )  # fmt: skip
+
+
+def test_a_field_that_another_source_has_for_something_else_is_no_key_of_a_refused_row() -> None:
+    columns = {name: {"type": "string"} for name in ("order_id", "buyer", "friend")}
+    orders = bronze_document(columns=columns, subject_keys={"buyer": "customer", "friend": "customer"})
+    returns = bronze_document("bronze.returns", columns={name: columns[name] for name in ("order_id", "buyer")})
+    silver = silver_document(keys=["order_id"], sequence_by=["order_id"], columns={"order_id": {}, "client": {}})
+    fields = {"bronze.orders": "buyer", "bronze.returns": "order_id"}
+    silver |= {"sources": [{"table": table, "columns": {"client": field}} for table, field in fields.items()]}
+    del silver["source"]
+    of_silver = reach_of("customer", catalog_of(orders, returns, silver).specs)["silver.orders"]
+    assert (of_silver.keys, of_silver.received) == (("client",), ("friend",))
 
 
 def test_a_kind_that_no_spec_states_reaches_nothing() -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millrace.erase.reach import Reach
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError, keys_of_type
 from millrace.erase.subjects import MOST_BYTES, Subjects, read_subjects
 from millrace.errors import BadInputError
@@ -74,6 +75,11 @@ def names(value: Any) -> bool:
     return value == 4711000 if isinstance(value, int | Decimal | None) else any(map(names, value))
 
 
+def _is_whole(key: str | None) -> bool:
+    """Whether a key is that of somebody else: alone, without signs that are between several."""
+    return not key or not set(key) & set(' ,"')
+
+
 def _is_word(text: str, word: str) -> bool:
     starts = [at for at in range(len(text)) if text.startswith(word, at)]
     ends = [(text[at - 1 : at], text[at + len(word) : at + len(word) + 1]) for at in starts]
@@ -89,7 +95,9 @@ def test_every_row_of_a_parquet_file_with_the_key_or_a_text_that_names_it_is_fou
     own = [row for row in made if row["key"] in SUBJECTS.values or row["number"] == 4711000]
     made = [{**row, "numbers": row["numbers"] and [Decimal(number) for number in row["numbers"]]} for row in made]
     others = [row for row in made if not (row["key"] in SUBJECTS.values or row["number"] == 4711000)]
-    mentions = [row for row in others if any(map(names, row.values()))]
+    mentions = [
+        row for row in others if any(names(row[name]) for name in row if name != "key" or not _is_whole(row[name]))
+    ]
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(made, SCHEMA), buffer, row_group_size=7)
     found = searched(buffer.getvalue(), ("KEY", "number"))
@@ -150,6 +158,73 @@ def test_a_key_that_is_no_plain_number_is_nobody_in_a_column_of_numbers(word: st
     assert searched(buffer.getvalue(), ("buyer",), subjects) == Found(mentions=1)
 
 
+def test_only_refused_rows_with_the_key_in_its_field_are_those_of_a_subject() -> None:
+    reach = Reach(("client",), ("who.id",), received=("buyer",), numbers=("phone",))
+    rows = {
+        "row_id": ["own", "received", "rescued", "of a friend", "longer", "dashed", "no record", "other field"],
+        "record": [
+            '{"client":"ann@x.org"}',
+            "{}",
+            '{"_rescued":"{\\"who.id\\":\\"C-17\\"}"}',
+            '{"client":"D-1","note":"of C-17"}',
+            '{"client":"mary.ann@x.org"}',
+            '{"client":"C-17-4"}',
+            "C-17;broken",
+            '{"buyer":"C-17"}',
+        ],
+        "received": ["{}", '{"buyer":"C-17"}', *["{}"] * 6],
+    }
+    search = FileSearch(Subjects("customer", ("ann@x.org", "C-17")), Keys.of_quarantine(reach))
+    is_row, is_named = search.in_rows(pa.record_batch(rows))
+    found = dict(zip(rows["row_id"], zip(is_row.tolist(), is_named.tolist(), strict=True), strict=True))
+    own, mention, nobody = (True, True), (False, True), (False, False)
+    assert found == {
+        "own": own,
+        "received": own,
+        "rescued": own,
+        "of a friend": mention,
+        "longer": nobody,
+        "dashed": nobody,
+        "no record": mention,
+        "other field": mention,
+    }
+
+
+def test_a_number_is_found_in_a_text_that_a_cast_has_made_of_it_and_no_other_text() -> None:
+    buffer, subjects = io.BytesIO(), Subjects("customer", ("17", "12345678"))
+    made = pa.table({"buyer": ["17.00", "17", "1.2345678E7", "17.50", "117", None]})
+    pq.write_table(made, buffer)
+    cast = FileSearch(subjects, Keys(("buyer",), numbers=("buyer",)))
+    assert cast.search("a", io.BytesIO(buffer.getvalue())) == Found(rows=3)
+    assert cast.texts_of_keys(made["buyer"].chunk(0), "buyer") == ["17.00", "17", "1.2345678E7"]
+    assert searched(buffer.getvalue(), ("buyer",), subjects) == Found(rows=1), "of texts the very key counts"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ('{"buyer":"C-17-4"}', False),
+        ('{"buyer":"C-17"}', True),
+        ('{"buyer":"C-17-4","note":"C-17"}', True),
+        ('{"note":"C-17-4"}', True),
+        ('{"buyer":"C-17-4;C-17"}', True),
+        ('{"buyer":"C-17 "}', True),
+        (r'{"stats":"{\"minValues\":{\"buyer\":\"C-17-4\"}}"}', False),
+        (r'{"stats":"{\"minValues\":{\"buyer\":\"C-17\"}}"}', True),
+        ('{"path":"buyer=C-17-4/a.parquet"}', False),
+        ('{"path":"buyer=C%2D17/a.parquet"}', True),
+        (f'{{"max":{{"buyer":"{("C-18-" + "x" * 40)[:32]}\uf8ff"}}}}', True),
+        (f'{{"note":"{"x" * (2**20 - 20)}"}}\n{{"buyer":"C-17-4"}}\n{"x" * 2**20}', False),
+    ],
+)
+def test_the_key_of_another_that_has_this_one_in_it_names_nobody(text: str, is_found: bool) -> None:
+    subjects = Subjects("customer", ("C-17", "C-18-" + "x" * 40))
+    assert bool(searched(text.encode(), ("buyer",), subjects)) == is_found
+    column = io.BytesIO()
+    pq.write_table(pa.table({"text": [text]}), column)
+    assert searched(column.getvalue(), ("buyer",), subjects) == Found(mentions=int(is_found))
+
+
 def test_keys_are_found_in_dictionaries_bytes_of_fixed_size_and_the_names_of_folders() -> None:
     uuid = UUID("5b0e7c62-9d0a-4f0e-8f5e-0c2f3a1b4d5e")
     subjects = Subjects("customer", ("C-17", str(uuid), "17.50"))
@@ -163,7 +238,8 @@ def test_keys_are_found_in_dictionaries_bytes_of_fixed_size_and_the_names_of_fol
     assert searched(buffer.getvalue(), ("word", "id"), subjects) == Found(rows=2)
     assert searched(buffer.getvalue(), ("pair",), subjects) == Found(rows=1, mentions=1)
     for path in ("who=C-17/a.parquet", "who=17.5/a", "exports of C-17/a.parquet"):
-        assert FileSearch(subjects, Keys(("who",))).search(path, io.BytesIO(b"nothing")) == Found(mentions=1), path
+        in_path = FileSearch(subjects, Keys(("who",), numbers=("who",)))
+        assert in_path.search(path, io.BytesIO(b"nothing")) == Found(mentions=1), path
     assert not FileSearch(subjects, Keys(("who",))).search("who=C-171/a", io.BytesIO(b"nothing"))
 
 
