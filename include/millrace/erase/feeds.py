@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
@@ -55,9 +55,13 @@ class Feeds:
             if location.startswith(feed.folder) and feed.is_loaded(location.removeprefix(feed.root))
         ]
 
+    def folders(self, tables: Container[str] | None = None) -> tuple[str, ...]:
+        """Return the location of the folder of each source, with a slash at its end; of all tables, or of some."""
+        return tuple(feed.folder for feed in self._feeds if tables is None or feed.spec.table in tables)
+
     def beside(self, spec: BronzeSpec) -> list[str]:
         """Return the tables with files in the folder of a source, in the order in which everybody leases them."""
-        [own] = [feed.folder for feed in self._feeds if feed.spec.table == spec.table]
+        [own] = self.folders([spec.table])
         return [feed.spec.table for feed in self._feeds if feed.folder.startswith(own) or own.startswith(feed.folder)]
 
 

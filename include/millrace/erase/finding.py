@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import platform
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,6 +20,7 @@ from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
 from millrace.control.landing.landing import Landing, landing_of, plain_folder
+from millrace.control.landing.on_disk import TOP, LocalLanding
 from millrace.control.ledger.holds import Holds
 from millrace.control.log.batch import FileFact
 from millrace.control.log.stored_tables import logged_files, open_table
@@ -38,6 +41,8 @@ OF_LANDING = "landing files of "
 """The begin of the name of a place with landing files: the tables that load them follow, or that none does."""
 
 UNLOADED = "no table"
+
+_MOST_FOLDERS = 20
 
 
 class Part(StrEnum):
@@ -98,6 +103,7 @@ class Findings:
         not_covered: what cannot be found by a key, or is in none of these files.
         unread: what should have been searched, and could not be.
         reached: the tables that hold keys, or are computed from such, by their specs.
+        folders: where was searched: the lakehouse, the landing root, and the folder of runs on this host.
     """
 
     kind: str
@@ -110,6 +116,7 @@ class Findings:
     not_covered: tuple[str, ...]
     unread: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,12 +235,18 @@ def find(
         for file in files:
             of_folder.search(file, Part.FILES, search)
     runs = settings.run_paths.folder
-    if not (isinstance(root, Path) and runs.is_relative_to(root)):
+    is_elsewhere = not (isinstance(root, Path) and runs.is_relative_to(root))
+    if is_elsewhere:
         for file in files_below(runs):
             name = subjects.hide(_name_of_own(f"{OWN}/{file.path.split('/')[0]}"))
             _Folder(runs, name, FileSearch(subjects, every)).search(file, Part.FILES, search)
     _search_landing(catalog, reach, settings.landing, search)
-    limits = tuple(map(subjects.hide, _limits(subjects, catalog, reach)))
+    search.unread += [
+        subjects.hide(f"{table}: its spec is wrong, so that nobody knows what it has of them ({invalid.cause})")
+        for table, invalid in catalog.invalid.items()
+    ]
+    of_hosts = ["reports, driver logs and Data Docs of other hosts were not searched"] if is_elsewhere else []
+    limits = (*_limits(subjects, catalog, reach), *_unsearched_landing(catalog, reach, settings), *of_hosts)
     return Findings(
         kind=subjects.kind,
         subjects=len(subjects.values),
@@ -242,9 +255,10 @@ def find(
         versions=search.versions,
         files=search.files,
         size=search.size,
-        not_covered=limits,
+        not_covered=tuple(map(subjects.hide, limits)),
         unread=tuple(search.unread),
         reached=tuple(reach),
+        folders=tuple(map(subjects.hide, (str(root), settings.landing, f"{platform.node()}:{runs}"))),
     )
 
 
@@ -307,7 +321,9 @@ def _search_landing(catalog: Catalog, reach: Mapping[str, Reach], root: str, sea
         if not isinstance(spec, BronzeSpec) or spec.reads_kafka:
             continue
         landing, folder = landing_of(spec.landing_source.landing, root), plain_folder(spec.landing_source.landing)
-        for listed in landing.files(folder, lambda _: True) or ():
+        if (files := landing.files(folder, lambda _: True)) is None and isinstance(landing, LocalLanding):
+            search.miss(f"{OF_LANDING}{spec.table}", folder, "there is no such folder; if nothing ever came, make it")
+        for listed in files or ():
             location = landing.location(listed.path)
             loaders = feeds.loaders(location)
             readers = [each for each in loaders if each.table in reach] or [spec]
@@ -345,6 +361,34 @@ def _search_landing_file(
     search.add(name, Part.FILES, StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9), found, None)
 
 
+def _unsearched_landing(catalog: Catalog, reach: Mapping[str, Reach], settings: Settings) -> Iterator[str]:
+    """Yield the tables whose landing files have no keys by their specs, and the landing folders that no table reads."""
+    feeds = Feeds(catalog.specs, settings.landing)
+    searched, known = feeds.folders(reach), (*feeds.folders(), f"{settings.paths.root}/")
+    others = [table for table in catalog.specs if not all(map(_is_within(searched), feeds.folders([table])))]
+    if others:
+        yield f"landing files of {' and '.join(others)} were not searched: by their specs they have no such keys"
+    landing, unknown = landing_of(TOP, settings.landing), set[str]()
+    below, is_known = landing.location(""), _is_within(known)
+
+    def note(path: str) -> bool:
+        if not is_known(f"{below}{path}"):
+            folders = [path[: sign.start()] for sign in re.finditer("/", path)]
+            apart = (each for each in folders if not any(one.startswith(f"{below}{each}/") for one in known))
+            unknown.add(next(apart, folders[-1] if folders else TOP))
+        return False
+
+    deque(landing.files(TOP, note) or (), maxlen=0)
+    if unknown:
+        more = f" and {len(unknown) - _MOST_FOLDERS:,} more" if len(unknown) > _MOST_FOLDERS else ""
+        names = ", ".join(sorted(unknown)[:_MOST_FOLDERS])
+        yield f"landing folders that no table reads were not searched: {names}{more}"
+
+
+def _is_within(folders: tuple[str, ...]) -> Callable[[str], bool]:
+    return lambda location: location.startswith(folders)
+
+
 def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) -> Iterator[str]:
     """Yield what this search cannot find."""
     if short := len(subjects.short):
@@ -357,8 +401,6 @@ def _limits(subjects: Subjects, catalog: Catalog, reach: Mapping[str, Reach]) ->
         spec = catalog.specs[table]
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
             yield f"{table}: the messages in its topics were not searched"
-    for table, invalid in catalog.invalid.items():
-        yield f"{table}: its spec is wrong, so that nobody knows which of its columns hold keys ({invalid.cause})"
 
 
 def _folder_of(path: str) -> str:

@@ -193,22 +193,22 @@ def require_erasable(plan: ErasurePlan, catalog: Catalog, ops: OpsTables) -> Non
     """Require that nothing forbids an erasure.
 
     Raises:
-        BadInputError: as `require_free`; or none of its tables was built; or a spec is wrong.
+        BadInputError: as `require_free`; or none of its tables was built.
     """
     require_free(plan.request, plan.tables, catalog, ops)
     if not plan.tables:
         raise BadInputError(f"{plan.request}: none of the tables with keys of {plan.kind} was built", "Run them first.")
-    for table, invalid in catalog.invalid.items():
-        cause = f"{plan.request}: the spec of {table} is wrong, so that nobody knows which of its columns hold keys"
-        raise BadInputError(cause, f"Correct it first: {invalid.cause}")
 
 
 def require_free(request: str, tables: Iterable[str], catalog: Catalog, ops: OpsTables) -> None:
-    """Require that nothing keeps the rows of some tables, or would bring them back.
+    """Require that nothing keeps the rows of some tables, or would bring them back, and that nothing hides some.
 
     Raises:
-        BadInputError: a table is held, or is being rebuilt.
+        BadInputError: a table is held, or is being rebuilt; or a spec is wrong.
     """
+    for table, invalid in catalog.invalid.items():
+        cause = f"{request}: the spec of {table} is wrong, so that nobody knows which of its columns hold keys"
+        raise BadInputError(cause, f"Correct it first: {invalid.cause}")
     for table in tables:
         for hold in ops.holds.on(table):
             way_out = "Release the hold (lakehouse hold release) when it has ended."

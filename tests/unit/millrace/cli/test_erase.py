@@ -159,6 +159,31 @@ def test_what_cannot_be_searched_is_not_erased(lakehouse: Lakehouse, shop: Setti
     assert lakehouse(*command).exit_code == 0
 
 
+def test_a_wrong_spec_or_a_missing_folder_is_not_searched_and_what_no_spec_reads_is_named(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path
+) -> None:
+    (subjects := tmp_path / "subjects").write_text("C-99\n")
+    command = ("erase", "prove", "customer", "--subjects", str(subjects), "--request", "DSR-1")
+    landing = Path(shop.landing)
+    (landing / "orders/2013/broken.json.gz").unlink()
+    put(landing / "visits/2013/a.json", SUBJECT)
+    put(landing / "prices/2013/a.json", SUBJECT)
+    visits = bronze_document("bronze.visits", subject_keys={"order_id": "customer"})
+    write_specs(shop.tables, bronze_document("bronze.prices"), {**visits, "sourse": "x"})
+    wrong = lakehouse(*command)
+    assert (wrong.exit_code, "bronze.visits: its spec is wrong" in wrong.output) == (ExitCode.FAILED, True)
+    (shop.tables / "bronze/shop/visits.yaml").unlink()
+    certificate = json.loads(lakehouse(*command).stdout)
+    assert certificate["not_covered"][1:] == [
+        "landing files of bronze.prices were not searched: by their specs they have no such keys",
+        "landing folders that no table reads were not searched: visits",
+    ]
+    assert certificate["folders"][:2] == [str(shop.paths.root), shop.landing]
+    shutil.rmtree(landing / "orders")
+    gone = lakehouse(*command)
+    assert (gone.exit_code, "there is no such folder" in gone.output) == (ExitCode.FAILED, True)
+
+
 def test_what_vacuum_never_deletes_is_stored_and_what_a_hold_keeps_has_no_date(
     lakehouse: Lakehouse, shop: Settings, tmp_path: Path
 ) -> None:

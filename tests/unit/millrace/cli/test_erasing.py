@@ -41,6 +41,7 @@ def shop(settings: Settings) -> Settings:
     for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
         write_deltalake(str(settings.paths.table(table)), rows.select(["order_id"]) if "gold" in table else rows)
     settings.run_paths.reports.mkdir(parents=True)
+    (Path(settings.landing) / "orders").mkdir(parents=True)
     (settings.run_paths.reports / "r.json").write_text('{"message": "key C-17 tied"}')
     return settings
 

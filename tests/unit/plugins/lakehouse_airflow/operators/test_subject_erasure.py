@@ -39,6 +39,7 @@ def asked(house: House, run_of: Callable[..., dict[str, Any]]) -> dict[str, Any]
     write_specs(house.folder / "tables", bronze_document(columns=columns, subject_keys={"buyer": "customer"}))
     rows = pa.table({"order_id": ["1", "2"], "buyer": [KEY, "customer-0018"]})
     write_deltalake(str(house.root / "bronze" / "orders"), rows)
+    (house.folder / "landing/orders").mkdir(parents=True)
     (house.folder / "keys").write_text(f"{KEY}\n")
     context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=defaultdict(Events))
     context["dag_run"].triggering_user_name = "ann"
