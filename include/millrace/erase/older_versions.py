@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
+from urllib.parse import unquote
 
 from millrace.catalog import Catalog
 from millrace.clock import utc_now
@@ -19,7 +20,8 @@ from millrace.contracts.spec.table_spec import AnySpec
 from millrace.contracts.time_format import MINUTE
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.erasures import ErasedTable
-from millrace.control.log.stored_tables import open_table
+from millrace.control.log.delta_log import commit_time, commit_versions, commits_after
+from millrace.control.log.stored_tables import logged_files, open_table
 from millrace.control.maintenance.health import TableHealth, beside_folders, table_health
 from millrace.control.maintenance.log_files import clean_log, log_health, needed_version
 from millrace.control.maintenance.old_files import LOG_RETENTION_PROPERTY, OldFiles, stated_retention
@@ -43,11 +45,11 @@ def delete_older_versions(spec: AnySpec, erased: ErasedTable, catalog: Catalog, 
         # No row has changed between the version of a reader and that of the erasure.
         readers = [replace(each, version=max(each.version, erased.version)) for each in health.readers]
         path, needed = ops.paths.table(spec.table), cache(partial(needed_version, spec, ops, readers))
-        _delete(path, health.old, erased)
+        delete_files(path, files_before(path, health.old, erased))
         _clean(path, needed)
         folders = beside_folders(spec.table, health.maintained.table_id, ops.paths)
         for beside in health.beside:
-            _delete(folders[beside.name], beside.old, erased)
+            delete_files(folders[beside.name], older_files(beside.old, erased.recorded_at))
             _clean(folders[beside.name], open_table(folders[beside.name]).version)
 
 
@@ -65,10 +67,29 @@ def _require_unread(health: TableHealth, erased: ErasedTable) -> None:
             raise NotReadyError(cause, "Run the same command again then.")
 
 
-def _delete(path: LakePath, old: OldFiles, erased: ErasedTable) -> None:
-    at = erased.recorded_at
-    gone = [file.path for file in (*old.kept, *old.due) if at and file.due - old.retention <= at]
-    delete_files(path, gone)
+def files_before(path: LakePath, old: OldFiles, erased: ErasedTable) -> list[str]:
+    """Return the files of a table that only versions before an erasure need, and those that no version names.
+
+    A later version may have replaced that of the erasure before this was recorded; readers may still be on it.
+
+    Args:
+        path: the folder of the table.
+        old: its files that the newest version does not need.
+        erased: the erasure.
+    """
+    # Once the log is cleaned, nobody can read a version below its first one.
+    first = min(commit_versions(path, erased.version - 1))
+    added = (name for commit in commits_after(path, first) for name in commit.added)
+    names = set(map(unquote, (*logged_files(open_table(path, first))["path"].to_pylist(), *added)))
+    removed = [file.path for file in (*old.kept, *old.due) if file.is_removed]
+    # The log has times in milliseconds, cut off.
+    unnamed = older_files(old, commit_time(path, first) + timedelta(milliseconds=1))
+    return [name for name in dict.fromkeys((*removed, *unnamed)) if name not in names]
+
+
+def older_files(old: OldFiles, at: datetime | None) -> list[str]:
+    """Return the files that were there, and not needed any more, at a time."""
+    return [file.path for file in (*old.kept, *old.due) if at and file.due - old.retention <= at]
 
 
 def _clean(path: LakePath, needed: Callable[[], int]) -> None:

@@ -14,6 +14,7 @@ from millrace.control.log.delta_log import commit_versions
 from millrace.control.maintenance.health import TableHealth, table_health
 from millrace.control.ops_tables import OpsTables
 from millrace.erase.certificates import Certificate, Certificates
+from millrace.erase.older_versions import files_before, older_files
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,9 @@ def _of_table(table: str, erasure: DecidedErasure, catalog: Catalog, ops: OpsTab
 
 def _is_gone(done: ErasedTable, health: TableHealth, ops: OpsTables) -> bool:
     """Whether nothing is left of the versions before an erasure: no file, and no commit."""
-    at = done.recorded_at
-    olds = (health.old, *(each.old for each in health.beside))
-    has_files = any(at and file.due - old.retention <= at for old in olds for file in (*old.kept, *old.due))
-    return not has_files and commit_versions(ops.paths.table(done.table))[0] >= done.version
+    path, beside = ops.paths.table(done.table), (each.old for each in health.beside)
+    has_files = any(older_files(old, done.recorded_at) for old in beside) or files_before(path, health.old, done)
+    return not has_files and commit_versions(path)[0] >= done.version
 
 
 def state_lines(status: ErasureStatus) -> Iterator[str]:
