@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -172,7 +173,7 @@ class Stripping:
             first = first[1:]
         # A single carriage return is text, unless it ends the header.
         rest = text if first.endswith("\r") else _joined(text)
-        lines = _raw_records([first] if first else [], rest, source)
+        lines = map(partial(_require_same_values, source), _raw_records([first] if first else [], rest, source))
         header = next(lines, None) if source.header else None
         names = list(self.spec.columns) if header is None else [self._same(name) for name in header[1]]
         if header is not None:
@@ -317,6 +318,20 @@ def _raw_records(first: Iterable[str], rest: Iterable[str], source: LandingSourc
             taken.clear()
     except csv.Error as error:
         raise ValueError(f"it is no CSV file of the source ({error})") from error
+
+
+def _require_same_values(source: LandingSource, record: tuple[str, list[str]]) -> tuple[str, list[str]]:
+    """Return a record whose values, and end, Spark sees alike: it takes an escape for one within quotes alone.
+
+    Raises:
+        NotExactError: an escape stands elsewhere, or before another character than it is for.
+    """
+    if source.escape != source.quote and source.escape in record[0]:
+        quote, escape = map(re.escape, (source.quote, source.escape))
+        quoted = f"{quote}(?:(?!{quote}|{escape}).|{escape}(?:{quote}|{escape}))*{quote}"
+        if source.escape in re.sub(quoted, "", record[0], flags=re.DOTALL):
+            raise NotExactError(f"a record has {source.escape} where it escapes nothing")
+    return record
 
 
 def _packed(name: str, target: BinaryIO) -> AbstractContextManager[BinaryIO]:

@@ -84,6 +84,7 @@ def test_json_records_keep_their_bytes(before: bytes, after: bytes, removed: int
         ({}, '\ufeff"buyer",order_id\r\n"C-17","several\nlines"\r\n"C-18","a ""b"""\r\n', None, 1),
         ({"header": False, "delimiter": ";", "encoding": "ISO-8859-1"}, "ö1;C-17;\nö2;C-18;\n", "ö2;C-18;\n", 1),
         ({"multi_line": False}, 'order_id,buyer\n"o1,C-18\no2,C-17\n', 'order_id,buyer\n"o1,C-18\n', 1),
+        ({"escape": "\\"}, 'order_id,buyer\no1,"C-17"\no2,"a \\"b\\\\"\n', 'order_id,buyer\no2,"a \\"b\\\\"\n', 1),
         ({"field_names": "any_case"}, "ORDER_ID,Buyer\ro1,C-17\ro2,C-18\r", "ORDER_ID,Buyer\ro2,C-18\r", 1),
     ],
 )  # fmt: skip
@@ -138,6 +139,9 @@ def test_what_cannot_be_written_again_exactly_is_refused() -> None:
         stripped(stripping("parquet"), old_times(0, 32_503_680_000_000_000))
     with pytest.raises(NotExactError, match="UTF-16"):
         stripped(stripping("csv", encoding="UTF-16"), json.dumps("").encode("UTF-16"))
+    for odd in ("o1,C-17\\\no2,C-18\n", 'o1,"C\\-17"\n', 'o1,\\"C-17\no2,"\n'):
+        with pytest.raises(NotExactError, match="escapes nothing"):
+            stripped(stripping("csv", escape="\\"), f"order_id,buyer\n{odd}".encode())
     with pytest.raises(NotExactError, match="Avro"):
         stripped(stripping("avro"), b"Obj\x01")
 
