@@ -13,14 +13,16 @@ from millrace.catalog import Catalog
 from millrace.clock import utc_now
 from millrace.contracts.counted import counted
 from millrace.contracts.job.requests import ErasureRequest
+from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.leases.store import lakehouse_leases
 from millrace.control.ledger.erasures import DecidedErasure, Erasures
 from millrace.control.log.stored_tables import is_table
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.dropped import dropped_tables
 from millrace.control.storage.stored_files import delete_files
 from millrace.erase.certificates import Erased, state_of
-from millrace.erase.finding import OF_LANDING, Findings, FoundFile, find
+from millrace.erase.finding import DROPPED, OF_LANDING, Findings, FoundFile, find
 from millrace.erase.landing import erase_landing
 from millrace.erase.ledger_texts import forget_in_ledger
 from millrace.erase.older_versions import delete_older_versions
@@ -148,8 +150,18 @@ class Erasure:
         erasure = DecidedErasure(
             plan.id, self.request, plan.kind, plan.subjects, plan.digest, tuple(plan.tables), said_by, why, self.now
         )
+        self._keep_dropped_away(plan, run_id)
         self.ops.erasures.decide(erasure, run_id)
         return erasure
+
+    def _keep_dropped_away(self, plan: ErasurePlan, run_id: str) -> None:
+        """Let no dropped table in which a subject was found come back."""
+        found = {each.place.name.removesuffix(DROPPED) for each in plan.places if each.place.name.endswith(DROPPED)}
+        for table in sorted(found):
+            with lakehouse_leases(self.ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
+                for dropped in dropped_tables(self.ops.paths):
+                    if dropped.record.table == table:
+                        dropped.keep_away(self.request)
 
     def _require_same(self, erasure: DecidedErasure) -> None:
         """Require that an erasure that was decided is about these subjects, and that nothing keeps its rows since."""

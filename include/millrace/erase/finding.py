@@ -37,6 +37,9 @@ from millrace.errors import MillraceError
 from millrace.paths import OWN, LakehousePaths
 from millrace.settings import Settings
 
+DROPPED = ", dropped"
+"""How the place of a dropped table ends, after its name."""
+
 OF_LANDING = "landing files of "
 """The begin of the name of a place with landing files: the tables that load them follow, or that none does."""
 
@@ -309,7 +312,7 @@ def _search_dropped(
     for file in files:
         name, due = "dropped", None
         if dropped := known.get(file.path.split("/")[2]):
-            name = f"{dropped.record.table}, dropped"
+            name = f"{dropped.record.table}{DROPPED}"
             due = None if holds.on(dropped.record.table) else dropped.until
         _Folder(paths.root, name, of_file).search(file, Part.FILES, search, due)
 

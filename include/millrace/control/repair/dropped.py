@@ -52,6 +52,7 @@ class DropRecord(StrictModel):
         keep_s: for how many seconds it is kept.
         said_by: who has dropped it.
         why: the reason.
+        erased: the request of an erasure that has found somebody in it since; empty without one.
     """
 
     table: str
@@ -61,6 +62,7 @@ class DropRecord(StrictModel):
     keep_s: float
     said_by: str
     why: str
+    erased: str = ""
 
     @property
     def undrop(self) -> str:
@@ -93,8 +95,11 @@ class DroppedTable:
     @property
     def words(self) -> str:
         """What happened to it, and how it comes back, in one line."""
-        record, back = self.record, f"until {self.until:{MINUTE}} it comes back with: lakehouse repair undrop"
-        return f"{record.table}: dropped by {record.said_by} at {record.at:{MINUTE}}; {back} {record.table}"
+        record, until = self.record, f"{self.until:{MINUTE}}"
+        back = f"until {until} it comes back with: lakehouse repair undrop {record.table}"
+        if record.erased:
+            back = f"{record.erased} has erased somebody whom it still has: maintenance deletes it after {until}"
+        return f"{record.table}: dropped by {record.said_by} at {record.at:{MINUTE}}; {back}"
 
     @cached_property
     def _moves(self) -> list[tuple[LakePath, LakePath]]:
@@ -130,9 +135,13 @@ class DroppedTable:
         """Require that the table is there, and nothing else in the places to which it goes back.
 
         Raises:
-            RepairError: it is being deleted, or something else stands there.
+            RepairError: it is being deleted, or something else stands there; or somebody was erased since, whom it has.
         """
         self.require_no_other()
+        if self.record.erased:
+            cause = f"{self.record.table}: {self.record.erased} has erased somebody whom the dropped table still has"
+            way_out = f"It never comes back. Maintenance deletes it after {self.until:{MINUTE}}; or delete"
+            raise RepairError(cause, f"{way_out} {self.folder} now.")
         table, (path, dropped) = self.record.table, self._moves[-1]
         if not is_table(path) and not is_table(dropped):
             raise RepairError(f"{table}: the dropped table is being deleted", "Its next run builds a new one.")
@@ -150,6 +159,11 @@ class DroppedTable:
             is_other = not {*names_in(here / LOG)} <= {*names_in(there / LOG)}
         if is_other:
             raise RepairError(f"{self.record.table}: another table stands there by now", f"The dropped one is {there}.")
+
+    def keep_away(self, request: str) -> None:
+        """Let it never come back: an erasure has found somebody in it. The caller holds its lease."""
+        record = self.record.model_copy(update={"erased": request})
+        replace_file(self.folder / _RECORD, record.model_dump_json(indent=1).encode())
 
     def delete(self) -> None:
         """Delete it for good; the record goes last."""
@@ -176,7 +190,7 @@ def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
     """Delete the dropped tables whose time is over and that nobody holds, and yield a line for each.
 
     One that somebody brings back just then is left to the next run. One whose drop or undrop was interrupted stays
-    until that has gone on: a part of it may be elsewhere.
+    until that has gone on: a part of it may be elsewhere. One that an erasure keeps away goes in any case.
     """
     for dropped in dropped_tables(ops.paths):
         table, at = dropped.record.table, f"{dropped.record.at:{MINUTE}}"
@@ -186,7 +200,8 @@ def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
             with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
                 ids = (dropped.record.repair, dropped.record.undrop)
                 reasons = [hold.words for hold in ops.holds.on(table)]
-                reasons += [each.interruption for each in ops.repairs.open([table]) if each.repair.id in ids]
+                if not dropped.record.erased:
+                    reasons += [each.interruption for each in ops.repairs.open([table]) if each.repair.id in ids]
                 if reasons:
                     yield f"{table}: the table that was dropped at {at} stays: {reasons[0]}"
                 elif dropped in dropped_tables(ops.paths):

@@ -26,13 +26,22 @@ from millrace.control.repair import dropped as dropped_module
 from millrace.control.repair.dropped import delete_expired, dropped_tables
 from millrace.control.storage import folders
 from millrace.control.storage.stored_files import delete_files, files_below, read_bytes
+from millrace.erase.erasing import Erasure
+from millrace.erase.subjects import Subjects
 from millrace.errors import ExitCode, RepairError, UnknownNameError
 from millrace.paths import LakehousePaths
 from millrace.reading.certified import certified
 from millrace.repair.dropping import drop, plan_drop, undrop
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, bronze_spec, catalog_of, silver_document, write_specs
+from tests.support.documents.specs import (
+    bronze_document,
+    bronze_spec,
+    catalog_of,
+    gold_document,
+    silver_document,
+    write_specs,
+)
 from tests.support.ledger.delta_tables import create_table, file_contents, judge, load_batch
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
@@ -61,9 +70,9 @@ def leases(ops: OpsTables) -> Leases:
     return lakehouse_leases(ops.paths, "test", timedelta(seconds=5))
 
 
-def drop_it(ops: OpsTables) -> Repair:
-    decided = Repair(id=plan_drop(OLD.table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
-    drop(OLD.table, decided, "drop", EMPTY, ops, leases(ops))
+def drop_it(ops: OpsTables, table: str = OLD.table) -> Repair:
+    decided = Repair(id=plan_drop(table, EMPTY, ops).id, said_by="ann", why="nobody reads it")
+    drop(table, decided, "drop", EMPTY, ops, leases(ops))
     return decided
 
 
@@ -227,15 +236,23 @@ def test_a_dropped_table_is_deleted_when_its_time_is_over_unless_it_is_held(sett
         undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
 
 
-def test_a_person_is_found_in_a_dropped_table_with_the_day_on_which_it_goes(
+def test_a_person_is_found_in_a_dropped_table_which_never_comes_back_after_the_erasure(
     lakehouse: Lakehouse, settings: Settings, tmp_path: Path
 ) -> None:
     path = Path(str(settings.paths.table(OLD.table)))
     write_deltalake(str(path), pa.table({"n": [1], "buyer": ["C-1777"]}))
     ops = OpsTables(settings.paths)
     drop_it(ops)
-    columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}}
-    write_specs(settings.tables, bronze_document(columns=columns, subject_keys={"buyer": "customer"}))
+    empty = bronze_spec(table="bronze.empty")
+    write_deltalake(str(settings.paths.table(empty.table)), pa.table({"n": [2]}))
+    drop_it(ops, empty.table)
+    columns = {"order_id": {"type": "string"}, "buyer": {"type": "string"}, "day": {"type": "date"}}
+    write_specs(
+        settings.tables,
+        bronze_document(columns=columns, subject_keys={"buyer": "customer"}),
+        silver_document(columns=columns, sequence_by=["order_id"]),
+        gold_document(measures={"orders": "count(*)"}),
+    )
     (tmp_path / "subjects").write_text("C-1777\n")
     answer = lakehouse("erase", "find", "customer", "--subjects", str(tmp_path / "subjects"), "--json")
     assert answer.exit_code == 0, answer.output
@@ -243,6 +260,18 @@ def test_a_person_is_found_in_a_dropped_table_with_the_day_on_which_it_goes(
     [place] = [each for each in found["places"] if each["name"] == f"{OLD.table}, dropped"]
     assert place["rows"] == 1
     assert place["due"] is not None
+
+    write_deltalake(str(settings.paths.table("bronze.orders")), pa.table({"order_id": ["1"], "buyer": ["C-18"]}))
+    catalog = load_catalog(settings.tables)
+    erasure = Erasure(Subjects("customer", ("C-1777",)), "DSR-17", catalog, settings, ops)
+    erasure.execute(erasure.plan().id, "ann", "asked in May", "erase", lambda _: None)  # only a dropped table has rows
+    assert "DSR-17 has erased somebody" in lakehouse("tables").stdout
+    with pytest.raises(RepairError, match="DSR-17 has erased somebody whom the dropped table still has"):
+        undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    assert not path.exists()
+    undrop(empty.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    [deleted] = delete_expired(ops, "maintenance", utc_now() + timedelta(days=31))
+    assert deleted.endswith("is deleted")
 
 
 def test_a_table_in_a_bucket_is_moved_file_by_file_and_an_interrupted_move_goes_on(
