@@ -30,7 +30,6 @@ from millrace.control.storage.stored_files import files_below
 from millrace.errors import RepairError, UnknownNameError
 from millrace.reading.certified import require_table
 from millrace.reading.stored_version import StoredVersion
-from millrace.specs.table_graph import TableGraph
 
 
 @dataclass(frozen=True)
@@ -241,12 +240,13 @@ def _require_unused(table: str, catalog: Catalog, ops: OpsTables) -> None:
 
 
 def _readers(table: str, catalog: Catalog, ops: OpsTables) -> Sequence[str]:
-    """Return the tables whose specs name a table as a source, or whose last batches have read it."""
-    specs = [*catalog.specs.values(), *catalog.invalid.values()]
-    readers = set(TableGraph.of(specs).readers.get(table, ()))
+    """Return the tables whose specs read a table, also in a check, or whose last batches have read it."""
+    specs = [*catalog.specs.values(), *catalog.well_formed.values()]  # a rule with the table's name is wrong by now
+    readers = {spec.table for spec in specs if table in spec.named_tables}
+    readers.update(spec.table for spec in catalog.invalid.values() if table in spec.source_tables)
     for spec in catalog.invalid.values():
         if spec.table not in readers and is_table(ops.paths.table(spec.table)):
             position = stream_position(spec, ops.paths, ops.ledger)
-            if position and table in position.last_sources.ranges:
+            if position and table in {*position.last_sources.ranges, *position.last_sources.references}:
                 readers.add(spec.table)
     return sorted(readers)

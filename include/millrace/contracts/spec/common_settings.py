@@ -236,6 +236,12 @@ class TableSpec(StrictModel):
         return tuple(dict.fromkeys((*self.source_tables, *referenced)))
 
     @property
+    def named_tables(self) -> frozenset[str]:
+        """The tables that its rows or any of its checks read."""
+        compared = (table for rule in self.expectations for table in (*rule.other_tables, rule.arguments.get("source")))
+        return frozenset((*self.source_tables, *(table for table in compared if isinstance(table, str))))
+
+    @property
     def row_rules(self) -> tuple[Expectation, ...]:
         """The expectations that check single rows."""
         return tuple(rule for rule in self.expectations if rule.is_row_rule)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from millrace.catalog import Catalog, catalog_of_files
-from millrace.contracts.spec.table_spec import AnySpec
 from millrace.overview.described_columns import column_names
 from millrace.specs.checks.sql import sql_problems
 from millrace.specs.document import list_at, mapping_at
@@ -101,13 +100,8 @@ def _problems(files: list[SpecFile], folder: Path) -> list[SpecProblem]:
 
 def _related(table: str, catalog: Catalog) -> set[str]:
     """Return the table, the tables whose specs name it, and all tables that their checks look at."""
-    naming = TableGraph({spec.table: _named_tables(spec) for spec in catalog.well_formed.values()})
+    naming = TableGraph({spec.table: spec.named_tables for spec in catalog.well_formed.values()})
     return set(naming.upstream(table, *naming.readers.get(table, ())))
-
-
-def _named_tables(spec: AnySpec) -> set[str]:
-    compared = [table for rule in spec.expectations for table in (*rule.other_tables, rule.arguments.get("source"))]
-    return {*spec.source_tables, *(name for name in compared if isinstance(name, str))}
 
 
 def _renamed(file: SpecFile, column: str, new: str) -> SpecFile:

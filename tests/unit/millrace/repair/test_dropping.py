@@ -142,6 +142,14 @@ def test_a_table_that_something_needs_is_not_dropped(lakehouse: Lakehouse, setti
     write_specs(settings.tables, silver_document("silver.reader", source=OLD.table))
     read = lakehouse("repair", "drop", OLD.table)
     assert (read.exit_code, read.stderr.split("\n")[0]) == (ExitCode.BAD_INPUT, "bronze.old: silver.reader reads it")
+    other = {"column": "order_id", "other_table": OLD.table, "other_column": "order_id"}
+    query = f"SELECT t.* FROM {{table}} t LEFT ANTI JOIN {{{OLD.table}}} o ON t.order_id = o.order_id"
+    for rule in (
+        {"expect_column_values_to_exist_in_other_table": other, "action": "fail"},
+        {"expect_query_to_return_no_rows": {"query": query}, "action": "fail"},
+    ):
+        write_specs(settings.tables, silver_document("silver.reader", expectations=[rule]))
+        assert "bronze.old: silver.reader reads it" in lakehouse("repair", "drop", OLD.table).stderr
     (settings.tables / "silver" / "shop" / "reader.yaml").unlink()
     ops.holds.record(HoldEvent.SET, "case-17", [OLD.table], said_by="ann", why="court order")
     held = lakehouse("repair", "drop", OLD.table)
