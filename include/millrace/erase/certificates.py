@@ -12,10 +12,11 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
 from millrace.control.ledger.erasures import ERASURES, WHOLE, ErasureEvent
 from millrace.control.ledger.ops_table import OpsTable
-from millrace.erase.finding import Findings, Part
+from millrace.erase.finding import Findings, Part, Place
 from millrace.errors import MillraceError, NotReadyError
 from millrace.paths import LakehousePaths
 
@@ -54,16 +55,26 @@ class Certificate:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def state_of(findings: Findings) -> Erased:
+def mentions_in(findings: Findings) -> list[Place]:
+    """Return the places that only mention subjects, which a person may judge; not logs, which may have keys."""
+    return [place for place in findings.places if not place.rows and place.part is not Part.LOG]
+
+
+def state_of(findings: Findings, *, judged: bool = False) -> Erased:
     """Return what a search shows: older versions, and the log of their files, are deleted only later.
 
     What could not be searched counts as stored.
+
+    Args:
+        findings: what the search found.
+        judged: whether a person has judged that the mentions of subjects may stay.
     """
     if findings.unread:
         return Erased.STORED
-    if not findings.places:
+    places = [place for place in findings.places if not (judged and place in mentions_in(findings))]
+    if not places:
         return Erased.EVERYWHERE
-    is_old = all(place.part in (Part.OLDER, Part.LOG) for place in findings.places)
+    is_old = all(place.part in (Part.OLDER, Part.LOG) for place in places)
     return Erased.NEWEST if is_old else Erased.STORED
 
 
@@ -78,7 +89,7 @@ class Certificates:
         rows = self._events.events(WHOLE, ("number", "certificate"), event=ErasureEvent.CERTIFIED.value)
         return sorted((Certificate(row["number"], row["certificate"]) for row in rows), key=lambda each: each.number)
 
-    def write(self, findings: Findings, request: str, by: str, keys: str) -> Certificate:
+    def write(self, findings: Findings, request: str, by: str, keys: str, judged: str = "") -> Certificate:
         """Write the certificate of a search that found nothing in the newest versions.
 
         Args:
@@ -86,13 +97,14 @@ class Certificates:
             request: what the subjects' request is called elsewhere, such as `DSR-2026-17`; no personal value.
             by: who asked for it.
             keys: the digest of the keys, by which an erasure knows its certificates.
+            judged: why mentions of the subjects may stay, as this person has judged; empty if nobody has.
 
         Raises:
             ValueError: something is still stored, or was not searched.
             MillraceError: an earlier certificate was changed or removed.
             NotReadyError: others wrote certificates all the time.
         """
-        if (state := state_of(findings)) is Erased.STORED:
+        if (state := state_of(findings, judged=bool(judged))) is Erased.STORED:
             raise ValueError("what is stored, or was not searched, is not erased")
         for _ in range(_TRIES):
             require_chain(before := self.all())
@@ -104,6 +116,7 @@ class Certificates:
                 "by": by,
                 "keys_digest": keys,
                 "state": state.value,
+                "judged": _judgement(findings, judged) if judged else None,
                 **asdict(findings),
             }
             text = to_json(content).decode()
@@ -111,6 +124,15 @@ class Certificates:
             if self._events.append_once([row], f"certificate/{number}"):
                 return Certificate(number, text)
         raise NotReadyError("others wrote certificates all the time", "Run this again.")
+
+
+def _judgement(findings: Findings, why: str) -> dict[str, Any]:
+    places = mentions_in(findings)
+    return {
+        "why": why,
+        "mentions": sum(place.mentions for place in places),
+        "places": [f"{place.name}, {place.part}" for place in places],
+    }
 
 
 def require_chain(certificates: list[Certificate]) -> None:
@@ -138,5 +160,7 @@ def in_words(certificate: Certificate) -> str:
     """Return a line on a certificate."""
     content = certificate.content
     at = datetime.fromisoformat(content["searched_at"])
-    facts = f"{content['subjects']} {content['kind']}, {content['state']}, {at:{MINUTE}}, by {content['by']}"
+    judged = content.get("judged")
+    but = f" but for {counted(judged['mentions'], 'mention')} ({judged['why']})" if judged else ""
+    facts = f"{content['subjects']} {content['kind']}, {content['state']}{but}, {at:{MINUTE}}, by {content['by']}"
     return f"{certificate.number}: {content['request']}: {facts}; {certificate.digest}"

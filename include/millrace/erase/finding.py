@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from stat import S_ISREG
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 from urllib.parse import unquote
 
 from deltalake.exceptions import TableNotFoundError
@@ -19,7 +21,8 @@ from millrace.catalog import Catalog
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
-from millrace.control.landing.landing import Landing, landing_of, plain_folder
+from millrace.control.landing.formats.compression import UNPACKING_ERRORS
+from millrace.control.landing.landing import Landing, LandingFile, landing_of, plain_folder
 from millrace.control.landing.on_disk import TOP, LocalLanding
 from millrace.control.ledger.holds import Holds
 from millrace.control.log.batch import FileFact
@@ -32,6 +35,7 @@ from millrace.control.storage.stored_files import StoredFile, files_below, is_fi
 from millrace.erase.feeds import Feeds
 from millrace.erase.reach import Reach, limits_of, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
+from millrace.erase.stripping import Stripping
 from millrace.erase.subjects import Subjects
 from millrace.errors import MillraceError
 from millrace.paths import OWN, LakehousePaths
@@ -217,6 +221,7 @@ def find(
         {key for each in reach.values() for key in each.keys},
         {name for each in reach.values() for name in each.computed},
         numbers={name for each in reach.values() for name in each.numbers},
+        records={"received": {name for each in reach.values() for name in each.received}},
     )
     root, places = settings.paths.root, defaultdict[str, list[StoredFile]](list)
     for file in files_below(root):
@@ -361,7 +366,20 @@ def _search_landing_file(
     except (UnreadFileError, OSError, ValueError) as error:
         search.miss(name, listed.path, error if isinstance(error, UnreadFileError) else "it cannot be opened")
         return
+    texts = [spec for spec in readers if spec.landing_source.format in ("json", "csv")]
+    if texts and found and not found.rows:
+        try:
+            rows = max(_records_in(listed, landing, spec, search.subjects) for spec in texts)
+            found = Found(rows) if rows else found
+        except (ValueError, *UNPACKING_ERRORS):
+            search.miss(name, listed.path, "it names a subject, and nobody can tell whose its records are")
     search.add(name, Part.FILES, StoredFile(listed.path, listed.size, listed.mtime_ns / 1e9), found, None)
+
+
+def _records_in(listed: FileFact, landing: Landing, spec: BronzeSpec, subjects: Subjects) -> int:
+    """Return how many records of a landing file have the key of a subject."""
+    with landing.open(listed.path) as stored, TemporaryFile() as rest:
+        return Stripping(spec, subjects).strip(LandingFile(landing, listed.path).name, stored, cast(BinaryIO, rest))
 
 
 def _unsearched_landing(catalog: Catalog, reach: Mapping[str, Reach], settings: Settings) -> Iterator[str]:

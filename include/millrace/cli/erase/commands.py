@@ -91,6 +91,10 @@ def prove(
     kind: Kind,
     subjects: SubjectsFile,
     request: Request,
+    judged: Annotated[
+        str,
+        typer.Option(metavar="WHY", help="You have looked at all mentions, and they may stay: say why, without a key."),
+    ] = "",
 ) -> None:
     """Search as `find` does and, if only older versions have something, write a certificate and print it as JSON.
 
@@ -112,18 +116,22 @@ def prove(
     named, catalog = _asked(kind, subjects, settings)
     require_name(request, named)
     require_decided(request, named, settings.paths)
+    if named.hide(judged) != judged:
+        raise BadInputError("--judged has a key of a subject", "Write a reason that says nothing of the person.")
     found = find(named, catalog, settings, utc_now())
     if not any(table in found.versions for table in found.reached):
         raise BadInputError(
             f"none of the tables with keys was found: {', '.join(found.reached)}",
             f"Is {settings.paths.root} the lakehouse? LAKEHOUSE_ROOT names it.",
         )
-    if state_of(found) is Erased.STORED:
+    if state_of(found, judged=bool(judged)) is Erased.STORED:
         show(found_view(found))
         show_problem("No certificate was written: delete what was found, and mend what could not be searched.")
+        if state_of(found, judged=True) is not Erased.STORED:
+            show_problem("These are mentions alone: look at them. If they may stay, --judged WHY certifies the rest.")
         raise typer.Exit(ExitCode.FAILED)
     keys = Suppressions(settings.paths).digest_of(named)
-    certificate = Certificates(settings.paths).write(found, request, getpass.getuser(), keys)
+    certificate = Certificates(settings.paths).write(found, request, getpass.getuser(), keys, judged)
     typer.echo(certificate.text)
     show_problem(f"{certificate.content['state']}; SHA-256 {certificate.digest}")
 

@@ -77,7 +77,7 @@ def test_it_names_every_place_of_a_person_in_every_version_and_what_it_cannot_fi
         ("silver.orders, quarantine", "log"): (0, 1, 1),
         ("ledger: ops.quarantine", "files"): (0, 1, 1),
         ("reports", "files"): (0, 1, 1),
-        ("landing files of bronze.orders", "files"): (0, 1, 1),
+        ("landing files of bronze.orders", "files"): (1, 0, 1),
     }
     assert places["silver.orders", "older versions"]["due"]
     assert not places["silver.orders", "newest version"]["due"]
@@ -214,6 +214,39 @@ def test_a_file_that_is_written_during_the_search_is_searched(
     [found] = json.loads(lakehouse("erase", "find", "customer", "--subjects", str(subjects), "--json").stdout)
     places = {(each["name"], each["part"]): each["rows"] for each in found["places"]}
     assert places["bronze.orders", "newest version"] == 1
+
+
+def test_mentions_that_a_person_has_judged_are_certified_with_the_reason_but_no_row_of_the_subject(
+    lakehouse: Lakehouse, shop: Settings, tmp_path: Path
+) -> None:
+    (subjects := tmp_path / "subjects").write_text(f"{SUBJECT}\n")
+    shutil.rmtree(shop.root / "ops")
+    shutil.rmtree(shop.root / "silver_quarantine")
+    shutil.rmtree(shop.run_paths.reports)
+    (Path(shop.landing) / "orders/2013/broken.json.gz").unlink()
+    (landed := Path(shop.landing) / "orders/date=2013-01-01/a.json").write_text('{"buyer": "C-18", "friend": "C-17"}\n')
+    command = ("erase", "prove", "customer", "--subjects", str(subjects), "--request", "DSR-1")
+    judged = ("--judged", "the friend is somebody else")
+    of_subject = lakehouse(*command, *judged)
+    DeltaTable(str(shop.paths.table("bronze.orders"))).delete("buyer = 'C-17'")
+    shown, named = lakehouse(*command), lakehouse(*command, "--judged", f"of {SUBJECT}")
+    landed.write_text('{"buyer": "C-17"}\n')
+    in_landing = lakehouse(*command, *judged)
+    landed.write_text('{"buyer": "C-18", "friend": "C-17"}\n')
+
+    certified = lakehouse(*command, *judged)
+
+    refused = (of_subject, in_landing)
+    assert [answer.exit_code for answer in (*refused, shown)] == [ExitCode.FAILED] * 3
+    assert ["--judged WHY" in " ".join(answer.output.split()) for answer in (*refused, shown)] == [False, False, True]
+    assert (named.exit_code, "--judged has a key of a subject" in named.output) == (ExitCode.BAD_INPUT, True)
+    assert certified.exit_code == 0, certified.output
+    certificate = json.loads(certified.stdout)
+    assert certificate["state"] == "erased from the newest versions"
+    places = ["bronze.orders, newest version", "silver.orders, newest version", "landing files of bronze.orders, files"]
+    assert certificate["judged"]["why"] == "the friend is somebody else"
+    assert sorted(certificate["judged"]["places"]) == sorted(places)
+    assert certificate["judged"]["mentions"] == 3
 
 
 def test_a_certificate_that_was_changed_or_removed_is_noticed(tmp_path: Path) -> None:
