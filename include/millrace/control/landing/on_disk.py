@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
@@ -94,20 +94,28 @@ class LocalLanding:
 
         Raises:
             NotReadyError: the file has changed since.
-            StorageError: this process may not replace it, or it has another name, which would keep the old content.
+            StorageError: this process may not replace it, or give the new file to its group; or it has another name,
+                which would keep the old content.
         """
         place = os.path.realpath(self.location(before.path))
         folder, name = os.path.split(place)
         written = f"{folder}/.{name}.erasing"
         with _translate_write_errors(place):
-            if os.stat(place).st_nlink > 1:
+            own = os.stat(place)
+            if own.st_nlink > 1:
                 raise StorageError(f"{place} has another name, which would keep its content", "Delete that first.")
-            with open(written, "wb") as target:
+            with suppress(FileNotFoundError):
+                os.unlink(written)  # of a run that died
+            with open(
+                os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR), "wb"
+            ) as target:
+                # Only root may give a file away; the group decides who else may read it.
+                os.fchown(target.fileno(), own.st_uid if os.geteuid() == 0 else -1, own.st_gid)
+                os.fchmod(target.fileno(), stat.S_IMODE(own.st_mode))
                 shutil.copyfileobj(content, target)
                 target.flush()
                 os.fsync(target.fileno())
             content.seek(0)
-            shutil.copymode(place, written)
             status = os.stat(written)
             self._require_unchanged(before)
             announce(FileFact(before.path, status.st_size, status.st_mtime_ns, sha256_of(content)))
