@@ -35,7 +35,7 @@ from millrace.control.storage.stored_files import StoredFile, files_below, is_fi
 from millrace.erase.feeds import Feeds
 from millrace.erase.reach import Reach, limits_of, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
-from millrace.erase.stripping import Stripping
+from millrace.erase.stripping import Stripping, key_fields
 from millrace.erase.subjects import Subjects
 from millrace.errors import MillraceError
 from millrace.paths import OWN, LakehousePaths
@@ -352,8 +352,9 @@ def _search_landing_file(
     """Search a landing file for the keys of the tables that load it."""
     sources = [spec.landing_source for spec in readers]
     reaches = [reach[spec.table] for spec in readers]
+    fields = (key_fields(spec, search.subjects.kind) for spec in readers)
     keys = Keys(
-        {key for each in reaches for key in (*each.keys, *each.fields)},
+        {key for each in reaches for key in each.keys}.union(*fields),
         anywhere=any(source.format == "csv" for source in sources),
         numbers={name for each in reaches for name in each.numbers},
     )

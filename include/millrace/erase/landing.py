@@ -23,7 +23,7 @@ from millrace.control.log.stored_tables import is_table
 from millrace.control.storage.stored_bytes import sha256_of
 from millrace.erase.feeds import Feeds, most_careful
 from millrace.erase.search import FileSearch, Keys, UnreadFileError
-from millrace.erase.stripping import Stripping, key_places
+from millrace.erase.stripping import Stripping, key_fields
 from millrace.erase.subjects import Subjects
 from millrace.errors import StorageError, first_line
 
@@ -126,8 +126,8 @@ def _files_of(
 ) -> Iterator[tuple[FileFact, list[BronzeSpec]]]:
     """Yield the files of a table that have something of the subjects, or cannot be searched, and all that load them."""
     source = spec.landing_source
-    columns = {str(step) for place in key_places(spec, subjects.kind) for step in place.path}
-    search = FileSearch(subjects, Keys({*columns, *spec.subject_keys}, anywhere=source.format == "csv"))
+    keys = {*key_fields(spec, subjects.kind), *spec.subject_keys}
+    search = FileSearch(subjects, Keys(keys, anywhere=source.format == "csv"))
     for file in list(landing.files(plain_folder(source.landing), lambda _: True) or ()):
         loaders = feeds.loaders(landing.location(file.path))
         if spec.table not in (each.table for each in loaders):

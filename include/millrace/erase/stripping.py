@@ -69,6 +69,11 @@ def key_places(spec: BronzeSpec, kind: str) -> list[KeyPlace]:
     return [KeyPlace(column, paths[column], spec.columns[column].type != "string") for column in columns]
 
 
+def key_fields(spec: BronzeSpec, kind: str) -> set[str]:
+    """Return the fields that have keys of a kind, as a search names them: the elements of a list have its name."""
+    return {".".join(step for step in place.path if isinstance(step, str)) for place in key_places(spec, kind)}
+
+
 @dataclass(frozen=True)
 class Stripping:
     """Writes the files of a source without the records of subjects.

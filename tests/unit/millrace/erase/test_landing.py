@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -291,3 +292,38 @@ def test_files_that_the_table_does_not_load_stay_and_the_most_careful_table_deci
     [rewritten] = lake.erase("delete", "rewrite")
     assert (Path(rewritten.path).name, rewritten.action) == ("a.json", "rewrite")
     assert [each.read_text() for each in (file, readme, elsewhere)] == [OTHER, ORDER, ORDER]
+
+
+def test_short_numbers_are_found_within_structs_and_lists_of_parquet_files(lake: Lake) -> None:
+    columns = {"order_id": {"type": "string"}, "buyer": {"type": "bigint", "from": "who[0].`the.id`"}}
+    source = {"landing": "orders", "format": "parquet"}
+    lake = Lake(
+        lake.settings,
+        {
+            each: bronze_spec(table=each, source=source, columns=columns, subject_keys={"buyer": "customer"})
+            for each in TABLES
+        },
+    )
+    rows = pa.table({"order_id": ["1", "2"], "who": [[{"the.id": 17}], [{"the.id": 18}]]})
+    pq.write_table(rows, file := lake.deliver("a", ""))
+    [done] = lake.erase()
+    assert (done.action, done.records, done.why) == ("rewrite", 1, "")
+    assert pq.read_table(file, partitioning=None).equals(rows.slice(1))
+
+
+def test_a_file_is_never_readable_for_more_than_before_while_it_is_replaced(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = lake.deliver("a.json", ORDER + OTHER), list[int]()
+    file.chmod(0o600)
+    written = file.with_name(".a.json.erasing")
+    written.write_text("of a run that died")
+
+    def copy(source: Any, target: Any) -> None:
+        seen.extend((stat.S_IMODE(written.stat().st_mode), written.stat().st_uid))
+        target.write(source.read())
+
+    monkeypatch.setattr("millrace.control.landing.on_disk.shutil.copyfileobj", copy)
+    lake.erase()
+    assert seen == [0o600, file.stat().st_uid]
+    assert (file.read_text(), written.exists()) == (OTHER, False)
