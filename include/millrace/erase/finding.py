@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from io import BytesIO
 from pathlib import Path
 from stat import S_ISREG
 from tempfile import TemporaryFile
@@ -31,7 +32,7 @@ from millrace.control.maintenance.old_files import old_files
 from millrace.control.maintenance.retention import retention_of
 from millrace.control.repair.dropped import dropped_tables
 from millrace.control.storage.arrow_files import open_for_arrow
-from millrace.control.storage.stored_files import StoredFile, files_below, is_file
+from millrace.control.storage.stored_files import StoredFile, empty_folders, files_below, is_file
 from millrace.erase.feeds import Feeds
 from millrace.erase.reach import Reach, limits_of, reach_of
 from millrace.erase.search import FileSearch, Found, Keys, UnreadFileError
@@ -242,6 +243,11 @@ def find(
             continue
         for file in files:
             of_folder.search(file, Part.FILES, search)
+    for path in empty_folders(root):
+        if of_name := FileSearch(subjects, every).search(path, BytesIO()):
+            folder = _folder_of(f"{path}/")
+            name = _named(folder)[1] or _name_of_own(folder)
+            search.add(name, Part.FILES, StoredFile(path, 0, now.timestamp()), of_name, None)
     runs = settings.run_paths.folder
     is_elsewhere = not (isinstance(root, Path) and runs.is_relative_to(root))
     if is_elsewhere:

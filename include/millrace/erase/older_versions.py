@@ -26,6 +26,7 @@ from millrace.control.maintenance.health import TableHealth, beside_folders, tab
 from millrace.control.maintenance.log_files import clean_log, log_health, needed_version
 from millrace.control.maintenance.old_files import LOG_RETENTION_PROPERTY, OldFiles, stated_retention
 from millrace.control.ops_tables import OpsTables
+from millrace.control.storage.folders import delete_remains
 from millrace.control.storage.stored_files import delete_files, files_below
 from millrace.errors import NotReadyError
 
@@ -46,10 +47,12 @@ def delete_older_versions(spec: AnySpec, erased: ErasedTable, catalog: Catalog, 
         readers = [replace(each, version=max(each.version, erased.version)) for each in health.readers]
         path, needed = ops.paths.table(spec.table), cache(partial(needed_version, spec, ops, readers))
         delete_files(path, files_before(path, health.old, erased))
+        delete_remains(path)
         _clean(path, needed)
         folders = beside_folders(spec.table, health.maintained.table_id, ops.paths)
         for beside in health.beside:
             delete_files(folders[beside.name], older_files(beside.old, erased.recorded_at))
+            delete_remains(folders[beside.name])
             _clean(folders[beside.name], open_table(folders[beside.name]).version)
 
 

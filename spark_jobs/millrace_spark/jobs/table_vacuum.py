@@ -20,6 +20,7 @@ from millrace.control.maintenance.maintained import keep_maintained
 from millrace.control.maintenance.old_files import LEAST_RETENTION, OldFile, OldFiles
 from millrace.control.maintenance.retention import length_of
 from millrace.control.maintenance.tombstones import OldTombstones, forgets_soon, tombstones_to_search
+from millrace.control.storage.folders import delete_remains
 from millrace.errors import MillraceError, Outcome
 from millrace.paths import LakehousePaths
 from millrace_spark.delta_io.maintenance import vacuum
@@ -78,6 +79,7 @@ def run(context: JobContext) -> JobReport:
                         if not old.is_stated:
                             set_properties(session, folder, retention_properties(context.spec))
                         work.commit(partial(vacuum, session, folder), folder)
+                        delete_remains(folder)
                     unneeded = delete_unneeded_tombstones(context, session, work)
                     if expired.may_go:
                         expired = delete_expired_tombstones(context, session, work)

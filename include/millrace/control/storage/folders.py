@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from millrace.control.storage.s3_access import s3_client, translate_storage_erro
 from millrace.control.storage.stored_files import delete_files, files_below
 
 _LOG = "_delta_log/"
+_CHECKSUM = ".crc"
 
 
 def move_folder(source: LakePath, target: LakePath) -> None:
@@ -47,6 +49,24 @@ def delete_folder(folder: LakePath) -> None:
     delete_files(folder, [*log, *others])
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)  # the empty folders
+
+
+def delete_remains(table: LakePath) -> None:
+    """Delete what deleted data files leave in the folder of a table on a disk; nobody may write it meanwhile.
+
+    These are Hadoop's checksums of them, and empty folders, whose names may be values of a partition.
+    """
+    if not isinstance(table, Path):
+        return
+    for folder, _, names in os.walk(table, topdown=False):
+        place, stored = Path(folder), set(names)
+        if place == table or place.is_relative_to(table / _LOG):
+            continue
+        for name in names:
+            if name.startswith(".") and name.endswith(_CHECKSUM) and name[1:].removesuffix(_CHECKSUM) not in stored:
+                (place / name).unlink(missing_ok=True)
+        if not any(place.iterdir()):
+            place.rmdir()
 
 
 def _parts(names: Iterable[str]) -> tuple[list[str], list[str]]:

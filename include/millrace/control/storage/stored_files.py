@@ -140,6 +140,13 @@ def files_below(folder: LakePath) -> Iterator[StoredFile]:
                 yield StoredFile(path.removeprefix(root), stat.st_size, stat.st_mtime)
 
 
+def empty_folders(folder: LakePath) -> Iterator[str]:
+    """Yield the paths of the folders below a folder on a disk in which there is nothing; a bucket has none."""
+    if isinstance(folder, Path):
+        empty = (parent for parent, folders, names in os.walk(folder) if not folders and not names)
+        yield from (parent.removeprefix(os.path.join(folder, "")) for parent in empty)
+
+
 def names_in(folder: LakePath, after: str = "") -> Iterator[str]:
     """Return the names of the files in a folder, in any order; none if there is no folder.
 
