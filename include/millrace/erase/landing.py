@@ -111,8 +111,7 @@ def _carry_out(
                 before = replace(file, checksum=sha256_of(content))
         if work.action is LandingAction.DELETE:
             reason = f"an erasure has deleted it: {work.records:,} of its records were of subjects"
-            announce(before, FileEvent.DELETED)
-            landing.delete(before)
+            landing.delete(before, lambda: announce(before, FileEvent.DELETED))
         else:
             new.seek(0)
             landing.replace(before, new, announce)

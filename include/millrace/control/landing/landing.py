@@ -94,8 +94,8 @@ class Landing(Protocol):
             StorageError: this process may not replace it, or something would keep the old content.
         """
 
-    def delete(self, before: FileFact) -> None:
-        """Delete a file, unless it has changed since it was listed; raise the errors of `replace`."""
+    def delete(self, before: FileFact, announce: Callable[[], None]) -> None:
+        """Delete a file, unless it has changed since it was listed; call `announce` before; raise as `replace`."""
 
 
 def landing_of(feed: str, root: str, variables: Mapping[str, str] | None = None) -> Landing:

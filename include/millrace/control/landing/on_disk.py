@@ -94,10 +94,10 @@ class LocalLanding:
 
         Raises:
             NotReadyError: the file has changed since.
-            StorageError: this process may not replace it, or give the new file to its group; or it has another name,
-                which would keep the old content.
+            StorageError: this process may not replace it, or give the new file to its group; or it is a link, or has
+                another name, which would keep the old content.
         """
-        place = os.path.realpath(self.location(before.path))
+        place = self._own_place(before)
         folder, name = os.path.split(place)
         written = f"{folder}/.{name}.erasing"
         with _translate_write_errors(place):
@@ -122,15 +122,21 @@ class LocalLanding:
             os.replace(written, place)
             _force_to_disk(folder)
 
-    def delete(self, before: FileFact) -> None:
-        """Delete a file; raise the errors of `replace`."""
-        place = os.path.realpath(self.location(before.path))
+    def delete(self, before: FileFact, announce: Callable[[], None]) -> None:
+        """Delete a file; call `announce` before that; raise the errors of `replace`."""
+        place = self._own_place(before)
         with _translate_write_errors(place):
             self._require_unchanged(before)
-            os.unlink(self.location(before.path))
-            if os.path.lexists(place):  # that was a link
-                os.unlink(place)
+            announce()
+            os.unlink(place)
             _force_to_disk(os.path.dirname(place))
+
+    def _own_place(self, file: FileFact) -> str:
+        """Return the full path of a file; of a link nobody knows here who else loads the file that it leads to."""
+        location = self.location(file.path)
+        if os.path.islink(location):
+            raise StorageError(f"{location} is a link to another file, which may be another's", "See to that file.")
+        return location
 
     def _require_unchanged(self, before: FileFact) -> None:
         now = self.file_at(before.path)

@@ -127,13 +127,14 @@ class S3Landing:
         if (actual := answer["ETag"].strip('"')) != tag:  # of an encrypted object
             announce(replace(after, checksum=f"etag:{actual}"))
 
-    def delete(self, before: FileFact) -> None:
-        """Delete an object; raise the errors of `replace`."""
+    def delete(self, before: FileFact, announce: Callable[[], None]) -> None:
+        """Delete an object; call `announce` before that; raise the errors of `replace`."""
         url = self.location(before.path)
         bucket, key = _bucket_and_key(url)
         now = self.file_at(before.path)
         if now is None or now.checksum != before.checksum:
             raise NotReadyError(f"{url} has changed while it was read", "Run this again.")
+        announce()
         with translate_storage_errors(url):
             self._client.delete_object(Bucket=bucket, Key=key)
 

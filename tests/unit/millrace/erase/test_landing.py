@@ -281,6 +281,11 @@ def test_files_that_the_table_does_not_load_stay_and_the_most_careful_table_deci
     elsewhere = Path(lake.settings.landing) / "orders/odd/a.json"
     elsewhere.parent.mkdir()
     elsewhere.write_text(ORDER)
+    (link := file.with_name("link.json")).symlink_to(elsewhere)
+    [linked] = [each for each in lake.erase() if "link" in each.path]
+    assert "is a link to another file" in linked.why
+    link.unlink()
+    file.write_text(ORDER + OTHER)
 
     [kept] = lake.erase("delete", "keep")
 

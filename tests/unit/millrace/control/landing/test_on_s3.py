@@ -190,7 +190,7 @@ def test_an_object_is_replaced_or_deleted_only_as_it_was_listed(bucket: Bucket, 
     with pytest.raises(NotReadyError, match=r"a\.json has changed"):
         landing.replace(before, io.BytesIO(b"[]"), announced.append)
     with pytest.raises(NotReadyError, match=r"a\.json has changed"):
-        landing.delete(before)
-    assert listed(landing) == (after,)
-    landing.delete(after)
-    assert landing.file_at(after.path) is None
+        landing.delete(before, announced.clear)
+    assert (listed(landing), bool(announced)) == ((after,), True)
+    landing.delete(after, announced.clear)
+    assert (landing.file_at(after.path), announced) == (None, [])
