@@ -26,20 +26,24 @@ def hold_set(
     tables: Annotated[list[str], typer.Argument(help="The tables.", autocompletion=table_names)],
     why: Why,
 ) -> None:
-    """Hold tables: from now on maintenance deletes no file, no deleted key and no log of them."""
+    """Hold tables, also dropped ones: from now on maintenance deletes no file, no deleted key and no log of them."""
     from getpass import getuser
 
     from millrace.cli.catalog import command_catalog
     from millrace.cli.selection import new_run_id
     from millrace.clock import utc_now
+    from millrace.control.log.stored_tables import tables_in
     from millrace.control.maintenance.holding import hold_tables
     from millrace.control.ops_tables import OpsTables
+    from millrace.control.repair.dropped import dropped_tables
     from millrace.settings import Settings
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
+    stored = {*tables_in(settings.paths.root), *(each.record.table for each in dropped_tables(settings.paths))}
     for table in tables:
-        catalog.require_known(table)
+        if table not in stored:
+            catalog.require_known(table)
     ops, run_id = OpsTables(settings.paths), new_run_id(utc_now())
     hold_tables(name, tables, said_by=getuser(), why=why, run_id=run_id, ops=ops)
     show(f"{name} holds {', '.join(tables)}: nothing of them is deleted until `lakehouse hold release {name}`.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -228,15 +229,18 @@ def test_an_interrupted_drop_goes_on_and_can_be_undone(settings: Settings, old: 
     assert dropped_tables(ops.paths) == []
 
 
-def test_a_dropped_table_is_deleted_when_its_time_is_over_unless_it_is_held(settings: Settings, old: Path) -> None:
+def test_a_dropped_table_is_deleted_when_its_time_is_over_unless_it_is_held(
+    lakehouse: Lakehouse, settings: Settings, old: Path
+) -> None:
     ops, now = OpsTables(settings.paths), utc_now()
     drop_it(ops)
     assert list(delete_expired(ops, "maintenance", now + timedelta(days=29))) == []
     after = now + timedelta(days=31)
-    ops.holds.record(HoldEvent.SET, "case-17", [OLD.table], said_by="ann", why="court order")
+    held = lakehouse("hold", "set", "case-17", OLD.table, "--why", "court order")
+    assert held.exit_code == 0, held.output
     [stays] = delete_expired(ops, "maintenance", after)
-    assert "stays: ann holds it since" in stays
-    ops.holds.record(HoldEvent.RELEASED, "case-17", [OLD.table], said_by="ann", why="closed")
+    assert re.search("stays: .* holds it since", stays)
+    assert lakehouse("hold", "release", "case-17", "--why", "closed").exit_code == 0
     [deleted] = delete_expired(ops, "maintenance", after)
     assert deleted.endswith("is deleted")
     assert list(files_below(ops.paths.dropped)) == []
