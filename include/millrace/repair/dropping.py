@@ -13,6 +13,7 @@ from typing import Any
 from millrace.catalog import Catalog
 from millrace.clock import utc_now
 from millrace.contracts.counted import counted, in_bytes
+from millrace.contracts.time_format import MINUTE
 from millrace.control.leases.leases import Leases
 from millrace.control.ledger.repairs import DROP, UNDROP, DecidedRepair, RepairEvent
 from millrace.control.ledger.resolution import table_id
@@ -24,7 +25,7 @@ from millrace.control.maintenance.old_files import LEAST_RETENTION, stated_reten
 from millrace.control.maintenance.retention import length_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_position
-from millrace.control.repair.dropped import DroppedTable, DropRecord, dropped_tables, last_dropped
+from millrace.control.repair.dropped import DroppedTable, DropRecord, dropped_tables
 from millrace.control.repair.restoring import secondary_tables
 from millrace.control.storage.stored_files import files_below
 from millrace.errors import RepairError, UnknownNameError
@@ -145,19 +146,30 @@ def drop(table: str, decided: Repair, run_id: str, catalog: Catalog, ops: OpsTab
     return dropped
 
 
-def undrop(table: str, said_by: str, why: str, run_id: str, ops: OpsTables, leases: Leases) -> None:
-    """Bring a dropped table back as it was, or go on where that was interrupted; of several the last dropped one.
+def undrop(
+    table: str, said_by: str, why: str, run_id: str, ops: OpsTables, leases: Leases, *, dropped_id: str = ""
+) -> None:
+    """Bring a dropped table back as it was, or go on where that was interrupted.
+
+    Args:
+        table: the table.
+        said_by: who brings it back.
+        why: the reason.
+        run_id: the run that does it.
+        ops: the lakehouse.
+        leases: the leases.
+        dropped_id: the id of the table, which is needed if several of this name were dropped.
 
     Raises:
         UnknownNameError: no such table was dropped, or it is deleted.
-        RepairError: no reason is stated, or another table stands there.
+        RepairError: no reason is stated; several of this name were dropped; or as `DroppedTable.require_free`.
         LeaseLostError: a run that writes the table did not end in time.
     """
     if not why.strip():
         raise RepairError(f"{table}: why is it brought back?", "State the reason, for those who look at it later.")
     with leases.table(table):
         begun: DecidedRepair | None
-        if (dropped := last_dropped(table, ops.paths)) is not None:
+        if (dropped := _only_dropped(table, dropped_id, ops)) is not None:
             dropped.require_free()
             begun = _decide_undrop(dropped, said_by, why, run_id, ops)
             dropped.undrop()
@@ -167,9 +179,23 @@ def undrop(table: str, said_by: str, why: str, run_id: str, ops: OpsTables, leas
     ops.gates.publish(table)
 
 
+def _only_dropped(table: str, dropped_id: str, ops: OpsTables) -> DroppedTable | None:
+    """Return the dropped table of a name, and of an id if one is stated; None without any."""
+    records = [each for each in dropped_tables(ops.paths) if each.record.table == table]
+    named = [each for each in records if dropped_id in ("", each.record.table_id)]
+    if len(named) > 1 or (dropped_id and records and not named):
+        known = "; ".join(f"--id {each.record.table_id} (dropped at {each.record.at:{MINUTE}})" for each in records)
+        cause = (
+            f"{table} was dropped {len(named)} times" if named else f"{table} was not dropped with the id {dropped_id}"
+        )
+        raise RepairError(cause, f"Say which one: {known}")
+    return next(iter(named), None)
+
+
 def _decide_undrop(dropped: DroppedTable, said_by: str, why: str, run_id: str, ops: OpsTables) -> DecidedRepair:
     record = dropped.record
-    shown = {"command": f"lakehouse repair undrop {record.table}", "dropped": record.model_dump(mode="json")}
+    command = f"lakehouse repair undrop {record.table} --id {record.table_id}"
+    shown = {"command": command, "dropped": record.model_dump(mode="json")}
     known = ops.repairs.decided(record.table, record.repair)
     decided = Repair(id=record.undrop, said_by=said_by, why=why)
     back = DecidedRepair(record.table, UNDROP, decided, json.dumps(shown), known.version if known else 0)

@@ -121,13 +121,14 @@ def drop(
 @repair.command()
 def undrop(
     table: Annotated[str, typer.Argument(help="A table that was dropped.")],
+    dropped_id: Annotated[str, typer.Option("--id", help="Its id, if several of this name were dropped.")] = "",
     why: _Why = "",
 ) -> None:
     """Bring a dropped table back: the same versions, certificate, quarantine and tombstones."""
     from millrace.cli.repair.dropping import bring_back
     from millrace.settings import Settings
 
-    bring_back(table, why, Settings())
+    bring_back(table, dropped_id, why, Settings())
 
 
 @repair.command()

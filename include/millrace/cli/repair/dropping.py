@@ -47,15 +47,17 @@ def execute_drop(table: str, plan_id: str, why: str, settings: Settings) -> None
     show(f"{dropped.words}.")
 
 
-def bring_back(table: str, why: str, settings: Settings) -> None:
-    """Bring a dropped table back.
+def bring_back(table: str, dropped_id: str, why: str, settings: Settings) -> None:
+    """Bring a dropped table back; its id may be empty if no other of this name was dropped.
 
     Raises:
         MillraceError: as `undrop`.
     """
     ops, run_id = OpsTables(settings.paths), new_run_id(utc_now())
-    undrop(table, getuser(), why, run_id, ops, _leases(settings, run_id))
-    show(f"{table} is back as it was. Readers use version {ops.gates.certified(table)}.")
+    undrop(table, getuser(), why, run_id, ops, _leases(settings, run_id), dropped_id=dropped_id)
+    certified = ops.gates.certified(table)
+    readers = "No version is certified." if certified is None else f"Readers use version {certified}."
+    show(f"{table} is back as it was. {readers}")
 
 
 def _leases(settings: Settings, run_id: str) -> Leases:

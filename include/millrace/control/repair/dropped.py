@@ -69,6 +69,11 @@ class DropRecord(StrictModel):
         """The id of the repair that brings it back."""
         return hashlib.sha256(f"{self.repair}/{UNDROP}".encode()).hexdigest()[:12]
 
+    @property
+    def repairs(self) -> tuple[str, str]:
+        """The ids of the repairs that move it."""
+        return self.repair, self.undrop
+
 
 @dataclass(frozen=True)
 class DroppedTable:
@@ -152,13 +157,19 @@ class DroppedTable:
 
     def require_no_other(self) -> None:
         """Require that no other table stands in its place; raise a RepairError else."""
+        if self.has_other:
+            table, table_id = self.record.table, self.record.table_id
+            cause = f"{table}: another table stands there by now; the dropped one is {self._moves[-1][1]}"
+            raise RepairError(cause, f"Drop the other first, then: lakehouse repair undrop {table} --id {table_id}")
+
+    @property
+    def has_other(self) -> bool:
+        """Whether another table stands in its place."""
         here, there = self._moves[-1]
         try:
-            is_other = is_table(here) and table_id(here) != self.record.table_id
+            return is_table(here) and table_id(here) != self.record.table_id
         except TornLogError:  # in a bucket, an interrupted move leaves a part of the log, which is all there as well
-            is_other = not {*names_in(here / LOG)} <= {*names_in(there / LOG)}
-        if is_other:
-            raise RepairError(f"{self.record.table}: another table stands there by now", f"The dropped one is {there}.")
+            return not {*names_in(here / LOG)} <= {*names_in(there / LOG)}
 
     def keep_away(self, request: str) -> None:
         """Let it never come back: an erasure has found somebody in it. The caller holds its lease."""
@@ -181,16 +192,11 @@ def dropped_tables(paths: LakehousePaths) -> list[DroppedTable]:
     return [DroppedTable(record, paths) for record in sorted(records, key=lambda each: each.at, reverse=True)]
 
 
-def last_dropped(table: str, paths: LakehousePaths) -> DroppedTable | None:
-    """Return the table of this name that was dropped last; None without any."""
-    return next((each for each in dropped_tables(paths) if each.record.table == table), None)
-
-
 def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
     """Delete the dropped tables whose time is over and that nobody holds, and yield a line for each.
 
     One that somebody brings back just then is left to the next run. One whose drop or undrop was interrupted stays
-    until that has gone on: a part of it may be elsewhere. One that an erasure keeps away goes in any case.
+    until that has gone on, if it can: a part of it may be elsewhere.
     """
     for dropped in dropped_tables(ops.paths):
         table, at = dropped.record.table, f"{dropped.record.at:{MINUTE}}"
@@ -198,10 +204,10 @@ def delete_expired(ops: OpsTables, run_id: str, now: datetime) -> Iterator[str]:
             continue
         try:
             with lakehouse_leases(ops.paths, run_id, DEFAULT_CONFLICTS.wait_for_lease).table(table):
-                ids = (dropped.record.repair, dropped.record.undrop)
-                reasons = [hold.words for hold in ops.holds.on(table)]
-                if not dropped.record.erased:
-                    reasons += [each.interruption for each in ops.repairs.open([table]) if each.repair.id in ids]
+                record, reasons = dropped.record, [hold.words for hold in ops.holds.on(table)]
+                if not record.erased and not dropped.has_other:
+                    open_ = ops.repairs.open([table])
+                    reasons += [each.interruption for each in open_ if each.repair.id in record.repairs]
                 if reasons:
                     yield f"{table}: the table that was dropped at {at} stays: {reasons[0]}"
                 elif dropped in dropped_tables(ops.paths):

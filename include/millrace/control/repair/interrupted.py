@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from millrace.control.ledger.repairs import DecidedRepair
+from millrace.control.ledger.repairs import DROP, UNDROP, DecidedRepair
 from millrace.control.log.batch import Intent, Winner
 from millrace.control.log.delta_log import read_commit
 from millrace.control.ops_tables import OpsTables
+from millrace.control.repair.dropped import dropped_tables
 
 
 def interrupted_repairs(tables: Iterable[str], ops: OpsTables) -> list[str]:
@@ -23,6 +24,9 @@ def interrupted(tables: Iterable[str], ops: OpsTables) -> list[DecidedRepair]:
 
 
 def _can_go_on(decided: DecidedRepair, ops: OpsTables) -> bool:
+    if decided.action in (DROP, UNDROP):
+        of_repair = (each for each in dropped_tables(ops.paths) if decided.repair.id in each.record.repairs)
+        return any(not each.has_other for each in of_repair)
     commit = read_commit(ops.paths.table(decided.table), decided.version + 1)
     if commit and commit.metadata.get("token") != repair_token(decided.table, decided.repair.id):
         return False  # another commit came first, so that nothing was repaired

@@ -25,6 +25,7 @@ from millrace.control.log.stored_tables import options_of
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import dropped as dropped_module
 from millrace.control.repair.dropped import delete_expired, dropped_tables
+from millrace.control.repair.interrupted import interrupted
 from millrace.control.storage import folders
 from millrace.control.storage.stored_files import delete_files, files_below, read_bytes
 from millrace.erase.erasing import Erasure
@@ -179,6 +180,35 @@ def test_another_table_of_that_name_stays_and_is_never_taken_for_the_dropped_one
     with pytest.raises(UnknownNameError, match="is deleted by now"):
         undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
     assert stored(settings) == before
+
+
+def test_of_several_dropped_tables_of_a_name_that_with_the_id_comes_back(
+    lakehouse: Lakehouse, settings: Settings, old: Path
+) -> None:
+    ops, before = OpsTables(settings.paths), stored(settings)
+    drop_it(ops)
+    create_table(old)
+    refused_ = lakehouse("repair", "undrop", OLD.table, "--why", "finance needs it").stderr
+    drop_it(ops)
+    several = lakehouse("repair", "undrop", OLD.table, "--why", "finance needs it")
+    assert several.exit_code == ExitCode.BAD_INPUT
+    assert several.stderr.startswith("bronze.old was dropped 2 times\nSay which one: --id ")
+    [command] = re.findall("then: lakehouse (.*)", refused_)
+    assert lakehouse(*command.split(), "--why", "finance needs it").exit_code == 0
+    assert stored(settings) == before
+
+
+def test_a_drop_that_cannot_go_on_is_not_called_interrupted(settings: Settings, old: Path) -> None:
+    ops, after = OpsTables(settings.paths), utc_now() + timedelta(days=31)
+    begin_drop(ops, 1)
+    assert [each.action for each in interrupted([OLD.table], ops)] == ["drop"]
+    create_table(old)
+    assert interrupted([OLD.table], ops) == [], "another table stands there"
+    [deleted] = delete_expired(ops, "maintenance", after)
+    assert deleted.endswith("is deleted")
+    drop_it(ops)
+    undrop(OLD.table, "ann", "somebody reads it", "undrop", ops, leases(ops))
+    assert interrupted([OLD.table], ops) == []
 
 
 def test_a_drop_that_goes_on_takes_no_table_that_something_needs_by_now(settings: Settings, old: Path) -> None:
