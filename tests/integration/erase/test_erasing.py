@@ -219,3 +219,20 @@ def test_refused_rows_of_others_that_mention_somebody_stay_and_a_number_goes_tha
     left = [json.loads(row["record"])["buyer"] for row in lakehouse.quarantine(BRONZE)]
     assert sorted(left) == ["bob@x.org", "mary.ann@x.org"]
     assert lakehouse.rows(ORDERS, "order_id", "phone_text") == [("17.10", "17.10"), ("o1", "18.00")]
+
+
+def test_an_erasure_needs_no_second_approval_of_its_deletes_and_shows_no_key_of_them(lakehouse: Lakehouse) -> None:
+    bronze, buyers = bronze_document(), silver_document(BUYERS, keys=["buyer"])
+    bronze["columns"] |= {"buyer": {"type": "string"}}
+    buyers["columns"] |= {"buyer": {"type": "string", "nullable": False}}
+    lakehouse.specs({**bronze, "subject_keys": {"buyer": "customer"}}, {**buyers, "max_deleted_percent": 0})
+    lakehouse.deliver(1, "a.json", [order(person, 5, buyer=person) for person in PEOPLE])
+    lakehouse.run_well(1, BRONZE, BUYERS)
+
+    asked = erasure(lakehouse, gone := PEOPLE[:3])
+    erase(lakehouse, asked, asked.plan().id)
+
+    assert [row[0] for row in lakehouse.rows(BUYERS, "buyer")] == PEOPLE[3:]
+    told = [*lakehouse.reports[-1].notes, lakehouse.reports[-1].message]
+    assert not any(person in text for person in gone for text in told), told
+    assert not OpsTables(lakehouse.paths).deletes.pending_deletes(BUYERS)

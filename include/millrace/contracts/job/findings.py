@@ -73,8 +73,9 @@ class AbsentKeys(StrictModel):
         keys: the number of keys.
         of_keys: the number of all keys of the table.
         why: the reason for the delete.
-        samples: some of the keys, as `key=value`.
+        samples: some of the keys, as `key=value`; none where erased subjects may be among them.
         interval_start: start of the interval whose snapshot lacks them; None for other reasons.
+        erased: the rows that approved erasures have deleted from the sources: as many keys may go without being asked.
     """
 
     keys: int
@@ -82,6 +83,7 @@ class AbsentKeys(StrictModel):
     why: str
     samples: tuple[str, ...] = ()
     interval_start: Instant | None = None
+    erased: int = 0
 
 
 class UnreadableKeys(StrictModel):
@@ -202,7 +204,8 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
                 )
         for absent in self.absent:
             keys = counted(absent.keys, "key was", "keys were")
-            yield f"{keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
+            such = f", such as {', '.join(absent.samples)}" if absent.samples else ""
+            yield f"{keys} deleted, of {absent.of_keys:,}: {absent.why}{such}"
         for unreadable in self.unreadable:
             records = counted(unreadable.records, "record was", "records were")
             yield (

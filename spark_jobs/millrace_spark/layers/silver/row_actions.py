@@ -149,7 +149,8 @@ class RowActions:
         self, session: SparkSession, actions: DataFrame, version: int, why: str, intent: Intent
     ) -> tuple[AbsentKeys, ...]:
         target = read_version(session, self._path, version)
-        return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context))
+        erased = self._source.erased_rows(intent.sources)
+        return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context, erased))
 
     def _of_last_states(self, rows: BatchRows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
         """Return the actions of a table that keeps the last state of each key (SCD type 1)."""
@@ -325,6 +326,7 @@ def absent_from_table(
     why: str,
     intent: Intent,
     context: JobContext,
+    erased: int | None = None,
 ) -> Iterator[AbsentKeys]:
     """Return the keys that a batch removes completely from its table, though no event deletes them.
 
@@ -336,6 +338,7 @@ def absent_from_table(
         why: why the keys are deleted.
         intent: the batch.
         context: the job's.
+        erased: the rows that erasures have deleted from the sources, whose keys nobody may see; None if none did.
     """
     absent, of_keys = actions.where(F.col("_action") == ABSENT), table_rows(context.paths.table(spec.table), version)
     if spec.keeps_history:
@@ -344,8 +347,8 @@ def absent_from_table(
         of_keys = target.select(*keys).distinct().count()
     if number := absent.count():
         at = intent.sources.snapshot_at if spec.snapshot else None
-        samples = _samples(absent, spec, context.restricted(spec.table))
-        yield AbsentKeys(keys=number, of_keys=of_keys, why=why, samples=samples, interval_start=at)
+        samples = _samples(absent, spec, context.restricted(spec.table)) if erased is None else ()
+        yield AbsentKeys(keys=number, of_keys=of_keys, why=why, samples=samples, interval_start=at, erased=erased or 0)
 
 
 def why_absent(

@@ -317,8 +317,8 @@ def require_allowed(
             approval = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
             records.record_allowed(deletes, **approval)
             allowed.append(deletes)
-    for deletes in all_deletes:
-        too_many = are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent)
+    for deletes, keys in zip(all_deletes, absent, strict=True):
+        too_many = are_too_many(max(deletes.keys - keys.erased, 0), deletes.of_keys, spec.max_deleted_percent)
         if too_many and not _is_allowed(deletes, allowed, context, spec):
             records.record_asked(deletes, intent.run_id)
             raise DeletesRefusedError(refusal_message(deletes, spec.max_deleted_percent))

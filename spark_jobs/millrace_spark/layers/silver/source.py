@@ -84,6 +84,11 @@ class SilverSource:
         """Return the sources single rows of which were deleted in the versions that a batch reads."""
         return tuple(source.table for source in self._tables if source.has_deletions(sources))
 
+    def erased_rows(self, sources: BatchSources) -> int | None:
+        """Return how many rows erasures have deleted in the versions that a batch reads; None without an erasure."""
+        erased = [rows for source in self._tables if (rows := source.erased_rows(sources)) is not None]
+        return sum(erased) if erased else None
+
     def refused_and_deleted(self, session: SparkSession, intent: Intent) -> Sequence[str]:
         """Return the ids of quarantined rows that a source has deleted in the versions that a batch reads."""
         if intent.token not in self._deleted:

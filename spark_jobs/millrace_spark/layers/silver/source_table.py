@@ -50,6 +50,12 @@ class SourceTable:
         """Whether a batch reads versions in which single rows of the table were deleted."""
         return any(batch.intent.sources.deletes for batch in self._batches(sources))
 
+    def erased_rows(self, sources: BatchSources) -> int | None:
+        """Return how many rows erasures have deleted in the versions that a batch reads; None without an erasure."""
+        erased = [batch for batch in self._batches(sources) if batch.intent.sources.erases]
+        closed = (self._context.ops.ledger.closed_rows(batch) for batch in erased)
+        return sum(rows.deleted for rows in closed if rows) if erased else None
+
     def replaced_places(self, sources: BatchSources) -> tuple[str, ...]:
         """Return the same files as the rows of the silver table name them in `_source`."""
         return tuple(place_in(self._name, file) for file in self.replaced_files(sources))
