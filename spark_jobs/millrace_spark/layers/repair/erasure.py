@@ -112,8 +112,9 @@ class SubjectsOfTable:
             keys = self._texts_of_keys(path, name) if is_written_number else self._keys_of(stored[name])
             values[f"t.`{name}`"] = (kind, keys)
         if isinstance(self.context.spec, BronzeSpec) and path == self.context.paths.table(self.context.spec.table):
-            for field in self.reach.fields:
-                place = "".join(f"[\\'{part}\\']" for part in field.split("."))
+            # A field that one column reads has its path as its name; a part of a field that is kept whole is within it.
+            for parts in (parts for field in self.reach.fields for parts in ([field], field.split("."))):
+                place = "".join(f"[\\'{part}\\']" for part in parts)
                 values[f"get_json_object(t.`_rescued`, '${place}')"] = ("string", self.subjects.values)
         return values
 
