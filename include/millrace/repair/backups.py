@@ -173,10 +173,14 @@ def backup_place(folder: str) -> LakePath:
     Raises:
         RepairError: it is neither a folder nor a place in a bucket.
     """
+    if folder.partition("/")[0].endswith(":") and "://" not in folder:
+        raise RepairError(f"{folder} is no place in a bucket", "Write it as s3://bucket/prefix.")
     try:
         place = lake_path(folder)
     except ValueError as error:
         raise RepairError(str(error)) from error
+    if isinstance(place, Path) and place.is_file():
+        raise RepairError(f"{place} is a file", "A backup is a folder: name one.")
     return place.absolute() if isinstance(place, Path) else place
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from millrace.clock import utc_now
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.strict_model import StrictModel
@@ -107,7 +109,11 @@ def _begin(table: str, place: LakePath, version: int | None, ops: OpsTables) -> 
             is_same = _require_certificate(table, newest, ops).version == known.certificate.version
             version = known.version if is_same else newest
     elif is_file(started):
-        begun = _Begun.model_validate_json(read_bytes(started))
+        try:
+            begun = _Begun.model_validate_json(read_bytes(started))
+        except ValidationError as error:
+            cause = f"{started} does not say which backup was begun there: {error.errors()[0]['msg']}"
+            raise RepairError(cause, "Name another folder, or delete this one.") from error
         version = begun.version if version is None else version
     else:
         if (other := next(files_below(place), None)) is not None:

@@ -22,7 +22,7 @@ from millrace.control.maintenance.holding import hold_tables
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair import restoring
 from millrace.errors import MillraceError, NotReadyError, RepairError
-from millrace.paths import LakehousePaths
+from millrace.paths import OWN, LakehousePaths
 from millrace.repair.backups import MANIFEST, Backup, open_backup
 from millrace.repair.restore_plan import RestorePlan
 from millrace.repair.restoring import asked_copy_back
@@ -223,6 +223,13 @@ def test_a_backup_has_a_place_of_its_own(ops: OpsTables, tmp_path: Path) -> None
     (tmp_path / "notes" / "a.txt").write_text("mine")
     with pytest.raises(RepairError, match=r"has files of something else, such as a\.txt"):
         back_up(ops, tmp_path / "notes")
+    for place, cause in ((tmp_path / "notes" / "a.txt", "is a file"), ("s3:/bucket/x", "is no place in a bucket")):
+        with pytest.raises(RepairError, match=cause):
+            back_up(ops, place)
+    (tmp_path / "torn" / OWN).mkdir(parents=True)
+    (tmp_path / "torn" / OWN / "backup.begun.json").touch()
+    with pytest.raises(RepairError, match="does not say which backup was begun there"):
+        back_up(ops, tmp_path / "torn")
     first = back_up(ops, tmp_path / "backup")
     before = file_contents(tmp_path / "backup")
     assert back_up(ops, tmp_path / "backup") == first
