@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -25,6 +25,7 @@ from millrace.control.log.whole_versions import missing_files
 from millrace.control.ops_tables import OpsTables
 from millrace.control.repair.erased import last_erasure
 from millrace.control.repair.restoring import batches_above, secondary_tables, secondary_target
+from millrace.control.storage.stored_files import files_below
 from millrace.errors import NotReadyError, RepairError, TornLogError
 from millrace.paths import LakehousePaths
 from millrace.reading.stored_version import StoredVersion
@@ -139,7 +140,9 @@ def restore_target(
         raise RepairError(cause, f"Rebuild it from its sources: lakehouse rebuild {table}")
     _require_same_protocol(table, path, target, opened, ops)
     _require_one_stream(table, target)
-    if data_files_of(target).keys() == data_files_of(opened).keys():
+    if (sizes := data_files_of(target)).keys() == data_files_of(opened).keys():
+        if backup:
+            _require_undamaged(table, path, newest, sizes, backup)
         raise RepairError(f"{table}: version {newest} has the rows of version {version} already", _hint(table))
     if backup is None:
         _require_files(table, path, target, opened, ops)
@@ -180,6 +183,14 @@ def _require_of_table(backup: Backup, spec: AnySpec, newest: int, ops: OpsTables
         cause = f"{table}: the backup has version {has.version}, and the table ends with version {newest}"
         raise RepairError(cause, "Its folder was put back to an older state. Use an earlier backup, or rebuild it.")
     backup.require_same_commit(path)
+
+
+def _require_undamaged(table: str, path: LakePath, newest: int, sizes: Mapping[str, int], backup: Backup) -> None:
+    stored = {file.path: file.size for file in files_below(path)}
+    if lost := [name for name, size in sizes.items() if stored.get(name) != size]:
+        files = counted(len(lost), "file that is", "files that are")
+        cause = f"{table}: version {newest} needs {files} gone or damaged, such as {min(lost)}"
+        raise RepairError(cause, f"Copy each by hand from {backup.folder}, where it has the same name.")
 
 
 def _certificate(table: str, version: int, backup: Backup | None, ops: OpsTables) -> GateResult | None:

@@ -303,6 +303,12 @@ def test_a_backup_of_another_table_or_of_a_later_version_is_refused(ops: OpsTabl
     back_up(ops, folder)
     with pytest.raises(RepairError, match="has the rows of version 2 already"):
         plan_of(ops, folder)
+    lost = min(path.glob("*.parquet"))
+    content = lost.read_bytes()
+    lost.write_bytes(content[:-1])
+    with pytest.raises(RepairError, match=f"needs 1 file that is gone or damaged, such as {lost.name}"):
+        plan_of(ops, folder)
+    lost.write_bytes(content)
     with pytest.raises(RepairError, match=r"a backup of bronze\.orders, not of silver\.orders"):
         open_backup("silver.orders", str(folder))
     commit, newest = commit_file(path, 2), commit_file(path, 3)
