@@ -88,7 +88,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     Gates(paths).record(result)
     Holds(paths).record(HoldEvent.SET, "case-17", [f"bronze.{LONG}"], said_by="ann", why=REASON)
     race = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__1", version=4)
-    Certificates(paths).write(Findings("customer", 1, SEEN, (), {}, 0, 0, ()), REASON, "ann")
+    Certificates(paths).write(Findings("customer", 1, SEEN, (), {}, 0, 0, ()), REASON, "ann", "0a1b")
     Erasures(paths).decide(DecidedErasure("3f9c", "DSR-1", "customer", 1, "x", (BRONZE,), "ann", REASON), "cli")
     CommitHistory(paths).record(TableWrite(BRONZE, "backfill__1", SEEN, lost=(race,)))
     return place
