@@ -65,8 +65,8 @@ def _workers(count: int) -> list[str]:
 # stay together in one worker (tests/conftest.py).
 SPARK = [*_workers(3), "tests/dags", "tests/integration", "tests/spark"]
 SUITES = {
-    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=17),
-    "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=86),
+    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=20),
+    "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=95),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
     "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=11, waits=True),
     "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
