@@ -1,6 +1,6 @@
-"""What is stored of a person: where the keys of a subject go, and in which files their values are found.
+"""People whom the keys of `subject_keys` identify: what is stored of them, its erasure as shown, and its proof.
 
-It reads everything, and writes nothing. No answer, error or log has a value that was looked for.
+No answer, error or log has a key.
 """
 
 from __future__ import annotations

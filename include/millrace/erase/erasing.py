@@ -29,7 +29,7 @@ from millrace.erase.older_versions import delete_older_versions
 from millrace.erase.plan import OWN_FILES, ErasurePlan, plan_erasure, require_erasable, require_free
 from millrace.erase.reach import Reach, reach_of
 from millrace.erase.search import FileSearch, Keys
-from millrace.erase.subjects import Subjects, kinds_in
+from millrace.erase.subjects import Subjects, kinds_in, read_subjects
 from millrace.erase.suppression import Suppressions
 from millrace.errors import BadInputError
 from millrace.paths import LakehousePaths
@@ -77,10 +77,6 @@ class Erasure:
     settings: Settings
     ops: OpsTables
     now: bool = False
-
-    def __post_init__(self) -> None:
-        require_kind(self.subjects.kind, self.catalog)
-        require_name(self.request, self.subjects)
 
     @cached_property
     def reach(self) -> dict[str, Reach]:
@@ -195,6 +191,20 @@ class Erasure:
             if file.place in names:
                 delete_files(file.path.parent, [file.path.name])
         return replace(found, places=tuple(place for place in found.places if place not in deleted))
+
+
+def asked_erasure(
+    kind: str, subjects: bytes, request: str, catalog: Catalog, settings: Settings, *, now: bool
+) -> Erasure:
+    """Return the erasure that a person asks for, of the subjects that a text names.
+
+    Raises:
+        BadInputError: no spec states the kind, or the text names no subject, or the name of the request has a key.
+    """
+    require_kind(kind, catalog)
+    named = read_subjects(kind, subjects)
+    require_name(request, named)
+    return Erasure(named, request, catalog, settings, OpsTables(settings.paths), now)
 
 
 def require_kind(kind: str, catalog: Catalog) -> None:

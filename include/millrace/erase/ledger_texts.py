@@ -45,21 +45,19 @@ def forget_in_ledger(subjects: Subjects, searches: Mapping[str, FileSearch], pat
     """
     named = replace(subjects, values=tuple(value for value in subjects.values if value not in subjects.short))
     for name, (schema, texts) in _TEXTS.items():
-        changes: dict[str, Change] = dict.fromkeys(texts, lambda value: _hidden(value, named))
-        events = OpsTable.of(paths, name, schema)
-        for table in events.tables():
-            of_table = (
-                {**changes, **_of_rows(searches[table])} if name == "quarantine" and table in searches else changes
-            )
-            events.rewrite(table, partial(_changed, changes=of_table))
+        shown: dict[str, Change] = dict.fromkeys(texts, lambda value: _hidden(value, named))
+        of_rows = {table: _of_rows(search) for table, search in searches.items()} if name == "quarantine" else {}
+        OpsTable.of(paths, name, schema).rewrite(partial(_changed, shown=shown, of_rows=of_rows))
 
 
 def _of_rows(search: FileSearch) -> dict[str, Change]:
     return {"received": lambda row: _NO_ROW if row and search.is_of_subject(row) else row}
 
 
-def _changed(rows: pa.Table, changes: dict[str, Change]) -> pa.Table:
-    for name, change in changes.items():
+def _changed(
+    table: str, rows: pa.Table, shown: dict[str, Change], of_rows: Mapping[str, dict[str, Change]]
+) -> pa.Table:
+    for name, change in {**shown, **of_rows.get(table, {})}.items():
         at, values = rows.schema.get_field_index(name), rows[name].to_pylist()
         after = [change(value) for value in values]
         if after != values:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from millrace.catalog import Catalog
 from millrace.contracts.counted import counted
@@ -15,6 +16,9 @@ from millrace.control.maintenance.health import TableHealth, table_health
 from millrace.control.ops_tables import OpsTables
 from millrace.erase.certificates import Certificate, Certificates
 from millrace.erase.older_versions import files_before, older_files
+
+HealthOf = Callable[[str], TableHealth | None]
+"""Measures a table once, however many erasures have reached it; None if it has no spec, or is not there."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,17 @@ class ErasureStatus:
 def erasure_states(catalog: Catalog, ops: OpsTables, now: datetime) -> list[ErasureStatus]:
     """Return what became of each erasure, the first one first."""
     certificates = Certificates(ops.paths).all()
-    return [_status(erasure, certificates, catalog, ops, now) for erasure in ops.erasures.all()]
+
+    @cache
+    def health_of(table: str) -> TableHealth | None:
+        spec = catalog.specs.get(table)
+        return table_health(spec, catalog, ops, now) if spec else None
+
+    return [_status(erasure, certificates, health_of, ops) for erasure in ops.erasures.all()]
 
 
 def _status(
-    erasure: DecidedErasure, certificates: list[Certificate], catalog: Catalog, ops: OpsTables, now: datetime
+    erasure: DecidedErasure, certificates: list[Certificate], health_of: HealthOf, ops: OpsTables
 ) -> ErasureStatus:
     about = erasure.request, erasure.kind, erasure.digest
     names = "request", "kind", "keys_digest"
@@ -88,18 +98,16 @@ def _status(
         said_by=erasure.said_by,
         why=erasure.why,
         is_done=ops.erasures.is_done(erasure.id),
-        tables=tuple(_of_table(table, erasure, catalog, ops, now) for table in erasure.tables),
+        tables=tuple(_of_table(table, erasure, health_of, ops) for table in erasure.tables),
         certificates=tuple(f"{each.number}, {each.content['state']}" for each in own),
     )
 
 
-def _of_table(table: str, erasure: DecidedErasure, catalog: Catalog, ops: OpsTables, now: datetime) -> TableStatus:
+def _of_table(table: str, erasure: DecidedErasure, health_of: HealthOf, ops: OpsTables) -> TableStatus:
     done = next((each for each in ops.erasures.in_table(table) if each.erasure == erasure.id), None)
     if done is None:
         return TableStatus(table)
-    spec = catalog.specs.get(table)
-    health = table_health(spec, catalog, ops, now) if spec else None
-    if health is None:
+    if (health := health_of(table)) is None:
         return TableStatus(table, done.version, done.rows, done.due)
     return TableStatus(
         table=table,

@@ -110,10 +110,6 @@ class Suppressions:
             return None
         return Suppressed(kind, self._salt_of(listed[0]["salt"]), frozenset(row["hash"] for row in listed))
 
-    def hashes(self, kind: str) -> frozenset[str]:
-        """Return the hashes of a kind."""
-        return frozenset(row["hash"] for row in self._events.events(_ALL, ("hash",), kind=kind))
-
     def _salt(self) -> bytes:
         """Return the salt of the list; of an empty list a new one."""
         known = self._events.events(_ALL, ("salt",))

@@ -118,9 +118,7 @@ class SubjectErasureOperator(SparkJobOperator):
 
 def _asked(context: Context) -> Erasure:
     from millrace.catalog import load_catalog
-    from millrace.control.ops_tables import OpsTables
-    from millrace.erase.erasing import Erasure
-    from millrace.erase.subjects import read_subjects
+    from millrace.erase.erasing import asked_erasure
 
     settings, form = prepare_process(), context["params"]
     try:
@@ -130,8 +128,8 @@ def _asked(context: Context) -> Erasure:
             f"the file of subjects cannot be read by this worker: {error.strerror}: {form['subjects']}",
             "Put it where the worker can read it, and nobody else.",
         ) from None
-    subjects, catalog = read_subjects(form["kind"], content), load_catalog(settings.tables)
-    return Erasure(subjects, form["request"], catalog, settings, OpsTables(settings.paths), bool(form["now"]))
+    catalog, now = load_catalog(settings.tables), bool(form["now"])
+    return asked_erasure(form["kind"], content, form["request"], catalog, settings, now=now)
 
 
 def _question(context: Context, plan: ErasurePlan) -> Question:

@@ -18,27 +18,17 @@ from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.requests import ErasureRequest
 from millrace.control.ops_tables import OpsTables
 from millrace.erase.certificates import Erased
-from millrace.erase.erasing import Erasure
+from millrace.erase.erasing import asked_erasure
 from millrace.erase.plan import plan_lines
 from millrace.erase.status import erasure_states, state_lines
-from millrace.erase.subjects import read_subjects
 from millrace.errors import ExitCode, MillraceError
 from millrace.settings import Settings
 
 
-def asked_erasure(kind: str, subjects: BinaryIO, request: str, settings: Settings, *, now: bool) -> Erasure:
-    """Return the erasure that a person asks for.
-
-    Raises:
-        BadInputError: no spec states the kind, or the file names no subject, or the name of the request has a key.
-    """
-    named, catalog = read_subjects(kind, subjects.read()), command_catalog(settings.tables)
-    return Erasure(named, request, catalog, settings, OpsTables(settings.paths), now)
-
-
 def show_plan(kind: str, subjects: BinaryIO, request: str, settings: Settings, *, now: bool, as_json: bool) -> None:
     """Show what an erasure would do, and the command that does exactly that; raise the errors of `asked_erasure`."""
-    plan = asked_erasure(kind, subjects, request, settings, now=now).plan()
+    catalog = command_catalog(settings.tables)
+    plan = asked_erasure(kind, subjects.read(), request, catalog, settings, now=now).plan()
     lines = (*plan_lines(plan), f"To do exactly this: {plan.command} --why ...")
     show_listing([plan.facts], lambda: "\n".join(lines), as_json=as_json)
 
@@ -53,7 +43,8 @@ def run_erasure(
         MillraceError: as `asked_erasure`, `Erasure.execute`.
     """
     person = decided_alone(AskingDag.ERASE, settings)
-    asked = asked_erasure(kind, subjects, request, settings, now=now)
+    catalog = command_catalog(settings.tables)
+    asked = asked_erasure(kind, subjects.read(), request, catalog, settings, now=now)
     (interval,) = parse_intervals(today())
 
     def erase_rows(of_job: ErasureRequest) -> None:

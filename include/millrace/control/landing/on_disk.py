@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO
 
 from millrace.control.log.batch import FileFact
+from millrace.control.storage.objects import force_to_disk
 from millrace.control.storage.stored_bytes import sha256_of, stored_bytes
 from millrace.errors import NotReadyError, StorageError
 
@@ -120,7 +122,7 @@ class LocalLanding:
             self._require_unchanged(before)
             announce(FileFact(before.path, status.st_size, status.st_mtime_ns, sha256_of(content)))
             os.replace(written, place)
-            _force_to_disk(folder)
+            force_to_disk(Path(folder))
 
     def delete(self, before: FileFact, announce: Callable[[], None]) -> None:
         """Delete a file; call `announce` before that; raise the errors of `replace`."""
@@ -129,7 +131,7 @@ class LocalLanding:
             self._require_unchanged(before)
             announce()
             os.unlink(place)
-            _force_to_disk(os.path.dirname(place))
+            force_to_disk(Path(place).parent)
 
     def _own_place(self, file: FileFact) -> str:
         """Return the full path of a file; of a link nobody knows here who else loads the file that it leads to."""
@@ -184,14 +186,6 @@ def _status(location: str) -> os.stat_result:
         if error.errno != errno.ELOOP:
             raise
         return os.lstat(location)
-
-
-def _force_to_disk(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -174,8 +174,8 @@ class OpsTable:
         self._log.replace([*small, *outdated], current.sort_by(RECORDED_IN))
         return True
 
-    def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Replace the events about `table` by what `change` makes of them, and delete the files that had them before.
+    def rewrite(self, change: Callable[[str, pa.Table], pa.Table]) -> None:
+        """Replace all events by what `change` makes of those about a table, and delete the files that had them before.
 
         It changes texts only: their number, their order, and by what they are found stay. A reader that is about to
         read one of these files reads the list of files again.
@@ -183,9 +183,9 @@ class OpsTable:
         is_changed = True
         while is_changed:  # until no other process has compacted files with earlier texts in between
             is_changed = False
-            for file in self._log.files_about(table):
-                before = pa.Table.from_batches(list(read_events(file.path, self._schema, table)), self._schema)
-                if not (after := change(before)).equals(before):
+            for file in self._log.files():
+                before = pa.Table.from_batches(list(read_events(file.path, self._schema, file.table)), self._schema)
+                if not (after := change(file.table, before)).equals(before):
                     self._log.replace([file], after)
                     is_changed = True
         self._log.clean_up(timedelta(0))

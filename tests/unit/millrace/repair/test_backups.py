@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from demo.reading import delta_reader
 from embedded.servers.s3 import Bucket
 from millrace.control.leases.store import lakehouse_leases
-from millrace.control.log.batch import Repair, Winner
+from millrace.control.log.batch import ERASURE, BatchSources, Repair, Winner
 from millrace.control.log.delta_log import latest_version
 from millrace.control.maintenance.holding import hold_tables
 from millrace.control.ops_tables import OpsTables
@@ -92,7 +92,7 @@ def lose_old_versions(path: Path) -> None:
     clean_log(path, below=latest_version(path))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_version_comes_back_from_its_backup_whatever_was_deleted_since(
     ops: OpsTables, tmp_path: Path, seed: int
 ) -> None:
@@ -130,6 +130,23 @@ def test_a_version_comes_back_from_its_backup_whatever_was_deleted_since(
     assert refused_rows(beside) == [row for row in waiting if row not in later]
     assert load(ops).version == latest_version(path), "the table goes on"
     assert numbers(path) == rows + Counter([0])
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_nobody_who_was_erased_comes_back_from_an_earlier_backup(
+    ops: OpsTables, tmp_path: Path, *, has_log: bool
+) -> None:
+    load(ops, 2)
+    backup = back_up(ops, tmp_path / "backup")
+    load(ops, 3)
+    assert plan_of(ops, backup.folder).restores == backup.manifest.version, "it can be copied back"
+    erased = load_batch(root_of(ops), SPEC, rows=1, sources=BatchSources(deletes=f"{ERASURE}DSR-1"))
+    judge(root_of(ops), SPEC, erased.version)
+    if not has_log:
+        load(ops)
+        lose_old_versions(Path(str(ops.paths.table(TABLE))))
+    with pytest.raises(RepairError, match="the backup is from before the erasure DSR-1, and would bring back"):
+        plan_of(ops, backup.folder)
 
 
 def test_a_backup_in_a_bucket_is_one_of_a_folder(ops: OpsTables, tmp_path: Path, bucket: Bucket) -> None:
